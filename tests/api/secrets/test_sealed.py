@@ -239,13 +239,21 @@ async def test_links_of_a_try_for_people(rest: RestClient, client: ExecutionClie
     world.dispatch(world.run(world.add_dag()), 1)
     token = world.try_token(1)
     assert (await rest.get_links("sales", "r1", "extract")).model_dump() == {"links": {}, "try_number": None}
-    for link in ({"Job": "https://jobs.example/1"}, {"Log": "http://logs.example/1"}, {"Job": "https://jobs.example/2"}):
+    for link in ({"Job": "https://jobs.example/1"}, {"Log": "http://logs.example/@1"}, {"Job": "https://jobs.example/2"}):
         await client.ask(token, "record", q.KeepRecord(kind="links", value=dict(link)))
-    for link in ({"Job": "javascript:alert(1)"}, {" ": "https://a.example"}, {"Job": "https://a.example/\n"}, {"Job": 1}):
+    bad = (
+        "javascript:alert(1)",
+        "https://a.example/\n",
+        1,
+        "https://me:open-sesame@a.example/",
+        "https://a.example@b.example",
+        "https:///a",
+    )
+    for link in ({" ": "https://a.example"}, *({"Job": url} for url in bad)):
         with pytest.raises(ApiRefused, match="A link has a name, and a URL of HTTP or HTTPS"):
             await client.ask(token, "record", q.KeepRecord(kind="links", value=dict(link)))
     told = await rest.get_links("sales", "r1", "extract")
-    assert (told.links, told.try_number) == ({"Job": "https://jobs.example/2", "Log": "http://logs.example/1"}, 1)
+    assert (told.links, told.try_number) == ({"Job": "https://jobs.example/2", "Log": "http://logs.example/@1"}, 1)
     for number in range(limits.TRY_LINKS + 5):
         await client.ask(token, "record", q.KeepRecord(kind="links", value={f"n{number}": "https://a.example"}))
     assert len((await rest.get_links("sales", "r1", "extract")).links) == limits.TRY_LINKS

@@ -213,3 +213,100 @@ async def test_the_log_of_a_try_says_where_it_runs(client: TaskClient, rest: Res
     await client.begin()
     log = await rest.read_log("sales", "r1", "extract")
     assert "by Airflow's SDK on pod-1, process 7" in str(log)
+
+
+_EVENT = {"dest_asset_key": {"name": "a", "uri": "s3://a"}, "extra": {"n": 1}}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"state": "up_for_retry", "retry_delay_seconds": "soon"},
+        {"state": "deferred", "classpath": "a.B", "next_method": ["go"]},
+        {"state": "deferred", "classpath": "a.B", "next_method": "go", "next_kwargs": [1]},
+        {"state": "deferred", "classpath": "a.B", "next_method": "go", "queue": 7},
+        {"state": "success", "outlet_events": [{**_EVENT, "dest_asset_key": {"name": 7, "uri": "s3://a"}}]},
+        {"state": "success", "outlet_events": [{**_EVENT, "extra": [1]}]},
+        {"state": "success", "outlet_events": [{**_EVENT, "source_alias_name": 7}]},
+        {"state": "success", "outlet_events": [{**_EVENT, "dest_asset_key": {"name": "a\0", "uri": "s3://a"}}]},
+    ],
+)
+async def test_an_end_of_wrong_types_is_refused_and_not_stored(
+    world: World, client: TaskClient, epoch: int, said: dict[str, Any]
+) -> None:
+    """Stored, it would stop a scheduler or the next worker."""
+    await client.begin()
+    status, told = await client.ask("PATCH", f"task-instances/{client.id}/state", said)
+    assert (status, len(reported(world, epoch))) == (422, 1), told
+
+
+STRANGE: list[tuple[str, str, Any]] = [
+    ("POST", "xcoms/sales/r1/extract/%00", 1),
+    ("POST", "xcoms/sales/r1/extract/k", "\0"),
+    ("POST", "xcoms/sales/r1/extract/k", float("nan")),
+    ("POST", "xcoms/sales/r1/extract/k", "\ud800"),
+    ("POST", "xcoms/sales/r1/extract/return_value", float("nan")),
+    ("POST", "xcoms/sales/r1/extract/return_value", "\ud800"),
+    ("GET", "xcoms/sales/%00/extract/k", None),
+    ("GET", "xcoms/sales/r1/extract/%00", None),
+    ("GET", "xcoms/sales/r1/extract/k?map_index=99999999999", None),
+    ("GET", "xcoms/sales/r1/extract/k?map_index=99999999999&include_prior_dates=1", None),
+    ("GET", "xcoms/sales/r1/extract/%00?include_prior_dates=1", None),
+    ("GET", "xcoms/sales/r1/extract/k/item/99999999999999999999", None),
+    ("GET", "xcoms/sales/r1/extract/k/slice?step=0", None),
+    ("GET", "variables/%00", None),
+    ("GET", "variables/%ff", None),
+    ("GET", "connections/%00", None),
+    ("PUT", "variables/%00", {"val": "x"}),
+    ("PUT", "variables/ok", {"val": "x\0"}),
+    ("PUT", "variables/ok", {"val": "\ud800"}),
+    ("PUT", "variables/ok", {"val": "x", "description": "\0"}),
+    ("DELETE", "variables/%00", None),
+    ("GET", "dag-runs/sales/%00/state", None),
+    ("GET", "dag-runs/%00/r1/state", None),
+    ("GET", "dag-runs/count?dag_id=%00&run_ids=r1", None),
+    ("GET", "dag-runs/count?dag_id=sales&logical_dates=soon", None),
+    ("GET", "task-instances/states?dag_id=sales&run_ids=r1&task_ids=%00", None),
+    ("GET", "task-instances/states?dag_id=sales&run_ids=r1&task_group_id=%00", None),
+    ("POST", "dag-runs/sales/%00", {"conf": {}}),
+    ("POST", "dag-runs/sales/n1", {"conf": {"a": "\0"}}),
+    ("POST", "dag-runs/sales/n2", {"conf": {"a": "\ud800"}}),
+    ("POST", "dag-runs/sales/n3", {"logical_date": "9999-12-31T23:59:59.999999-12:00"}),
+    ("PUT", "task-instances/{id}/rtif", {"a": "\0"}),
+    ("PUT", "task-instances/{id}/rtif", {"a": "\ud800"}),
+    ("PUT", "store/ti/{id}/%00", {"value": 1}),
+    ("PUT", "store/ti/{id}/k", {"value": "\0"}),
+    ("PUT", "store/ti/{id}/k", {"value": "\ud800"}),
+    ("GET", "store/ti/{id}/%00", None),
+    ("GET", "store/asset/by-name/value?name=%00&key=k", None),
+    ("GET", "assets/by-name?name=%00", None),
+    ("GET", "asset-events/by-asset?name=%00", None),
+    ("POST", "hitlDetails/{id}", {"subject": "\0", "options": ["a"]}),
+    ("POST", "hitlDetails/{id}", {"subject": "\ud800", "options": ["a"]}),
+    ("POST", "hitlDetails/{id}", {"subject": 7, "options": "ab", "params": [1]}),
+    ("PATCH", "task-instances/{id}/skip-downstream", {"tasks": [["load"], 7]}),
+    ("PATCH", "task-instances/{id}/state", {"state": "up_for_reschedule", "reschedule_date": "0001-01-01T00:00:00+14:00"}),
+    ("PATCH", "task-instances/{id}/state", {"state": "deferred", "classpath": "a.B", "next_method": "\ud800"}),
+    ("PATCH", "task-instances/{id}/state", {"state": "deferred", "classpath": "a\ud800", "next_method": "go"}),
+    ("PATCH", "task-instances/{id}/state", {"state": "success", "outlet_events": [{**_EVENT, "extra": {"a": "\0"}}]}),
+    (
+        "PATCH",
+        "task-instances/{id}/state",
+        {"state": "success", "outlet_events": [{**_EVENT, "dest_asset_key": {"name": "\ud800", "uri": "u"}}]},
+    ),
+]
+
+
+async def test_no_request_of_a_client_is_an_error_of_the_server(client: TaskClient) -> None:
+    """It would be repeated for minutes."""
+    await client.begin()
+    got = {(method, path, str(body)): await client.ask(method, path.format(id=client.id), body) for method, path, body in STRANGE}
+    assert [asked for asked, (status, _) in got.items() if status >= 500] == []
+
+
+@pytest.mark.parametrize(
+    "said", [{"hostname": "h\0", "pid": 7}, {"hostname": "h", "pid": 2**40}, {"hostname": "h" * 9_999, "pid": 7}]
+)
+async def test_a_client_that_cannot_be_is_refused(client: TaskClient, said: dict[str, Any]) -> None:
+    status, told = await client.ask("PATCH", f"task-instances/{client.id}/run", said)
+    assert 400 <= status < 500, told

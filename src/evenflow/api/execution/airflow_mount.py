@@ -27,6 +27,7 @@ from evenflow.contracts.airflow.answers import ExecutionAnswer, refused
 from evenflow.contracts.airflow.dates import SPOKEN, not_spoken
 from evenflow.contracts.airflow.handler import ExecutionApi
 from evenflow.contracts.airflow.of_try import AirflowTry, instance_id
+from evenflow.core.ending import Ending
 from evenflow.core.limits import MAX_XCOM_BYTES
 from evenflow.sdk.trying.runner import TryContext
 from evenflow.store.serving import dispatch
@@ -134,8 +135,16 @@ class TaskExecutionEndpoint:
         )
         answer: ExecutionAnswer = await self._threads.run(limits.AIRFLOW_REQUEST, copy_context().run, api.handle, *request)
         if answer.status < 300 and api.tasks.ending is not None:
-            await self._clients.end(call.bearer, of_fleet, api.tasks.ending, call.receive)
+            await self._clients.end(call.bearer, of_fleet, _checked(api.tasks.ending), call.receive)
         return answer
+
+
+def _checked(ending: Ending) -> Ending:
+    """Returns an ending that can be read again, as those of workers are before they are stored. Raises :class:`Refused`."""
+    try:
+        return msgspec.json.decode(msgspec.json.encode(ending), type=Ending)
+    except (msgspec.MsgspecError, RecursionError, ValueError) as error:
+        raise Refused(422, "bad_message", f"The end of the try cannot be read: {error}.") from None
 
 
 class _ClientSays(msgspec.Struct):

@@ -100,7 +100,7 @@ class ValueRoutes:
         if message.kind == "spark_cost":
             _check_cost(message.value)
         if message.kind == "links" and len(web_links(message.value)) < len(message.value):
-            raise Refused(422, "bad_value", "A link has a name, and a URL of HTTP or HTTPS.")
+            raise Refused(422, "bad_value", "A link has a name, and a URL of HTTP or HTTPS with a host and without a login.")
         asker, of_trigger = call.of_try, isinstance(call.token, TriggerToken)
         if of_trigger and message.kind not in ("spark_ui", "spark_stages"):
             raise Refused(403, "forbidden", f"A trigger keeps nothing of the kind {message.kind!r}. Let the task say it.")

@@ -72,16 +72,21 @@ def _read(read: ReadHouse) -> House:
         raise ParamError(
             f"This is no database of an Airflow 3 ({_first_line(error)}). Upgrade it first: airflow db migrate"
         ) from None
-    (scheduler,) = read("find_scheduler")
-    beat = _instant(scheduler["beat"])
-    return House(
-        connections=read("list_connections"),
-        variables=read("list_variables"),
-        pools=read("list_pools"),
-        dags=[_dag(row) for row in read("list_dags")],
-        backfills=read("list_backfills"),
-        beats=beat is not None and datetime.now(UTC) - beat < _BEAT_WITHIN,
-    )
+    try:
+        (scheduler,) = read("find_scheduler")
+        beat = _instant(scheduler["beat"])
+        return House(
+            connections=read("list_connections"),
+            variables=read("list_variables"),
+            pools=read("list_pools"),
+            dags=[_dag(row) for row in read("list_dags")],
+            backfills=read("list_backfills"),
+            beats=beat is not None and datetime.now(UTC) - beat < _BEAT_WITHIN,
+        )
+    except (psycopg.OperationalError, sqlite3.OperationalError):
+        raise
+    except (psycopg.Error, sqlite3.Error, ArithmeticError, TypeError, ValueError) as error:
+        raise ParamError(f"Something in this database of an Airflow cannot be read: {_first_line(error)}") from None
 
 
 def _dag(row: Row) -> AirflowDag:
@@ -102,7 +107,8 @@ def _instant(value: Any) -> datetime | None:
 @contextmanager
 def _postgres(url: str) -> Iterator[ReadHouse]:
     try:
-        with psycopg.connect(url, row_factory=dict_row, options=_READ_ONLY, connect_timeout=CONNECT_WITHIN_S) as conn:
+        how: dict[str, Any] = {"options": _READ_ONLY, "connect_timeout": CONNECT_WITHIN_S, "client_encoding": "utf8"}
+        with psycopg.connect(url, row_factory=dict_row, **how) as conn:
             conn.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ  # all is of one moment
             yield lambda name: conn.execute(_statement(name).encode()).fetchall()
     except psycopg.OperationalError as error:
@@ -116,6 +122,7 @@ def _sqlite(path: str) -> Iterator[ReadHouse]:
     try:
         with closing(sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True)) as conn:
             conn.row_factory = sqlite3.Row
+            conn.text_factory = lambda text: text.decode(errors="surrogateescape")  # SQLite's own error would show a value
             conn.execute("begin")
             yield lambda name: [dict(row) for row in conn.execute(_statement(name)).fetchall()]
     except sqlite3.OperationalError as error:

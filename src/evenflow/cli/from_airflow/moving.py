@@ -79,6 +79,10 @@ class Moving:
     async def _tried(
         self, kind: str, name: str, row: Row, here: dict[str, str], move: Callable[[str, Row], Awaitable[None]]
     ) -> Moved:
+        if not isinstance(name, str) or not name.isprintable():  # SQLite holds anything
+            return Moved(kind, repr(name), "left", "a name is printable text: give it another one there")
+        if any(isinstance(value, bytes) for value in row.values()):
+            return Moved(kind, name, "left", "its row holds bytes where text belongs: make it by hand")
         if row.get("team_name"):
             return Moved(
                 kind, name, "left", f"it is of the team {row['team_name']!r}, and here it would be for all: make it by hand"
@@ -90,6 +94,8 @@ class Moving:
             await move(name, row)
         except (ApiRefused, ConnectionNotFound, Undecryptable) as error:
             return Moved(kind, name, "left", str(error))
+        except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:  # its text may show a value
+            return Moved(kind, name, "left", f"its row cannot be read ({type(error).__name__}): make it by hand")
         return Moved(kind, name, "moved")
 
     async def _connection(self, name: str, row: Row) -> None:
