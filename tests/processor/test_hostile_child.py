@@ -110,6 +110,22 @@ async def test_what_a_file_prints_and_raises_is_masked(
     assert "ValueError" in (raised.summary or "")
 
 
+@pytest.mark.parametrize(
+    "code", ["warnings.warn(f)", "raise ValueError('x' * (limits.ERROR_KEPT - 1000) + f)", "print(f); os._exit(3)"]
+)
+async def test_a_secret_where_a_text_is_cut_is_masked(
+    template: OwnedTemplate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str
+) -> None:
+    """R-SE4. Half of it would be no secret that is known."""
+    monkeypatch.setenv("EVENFLOW_VAR_API_KEY", secret := "".join(f"{number:04}" for number in range(400)))
+    head = "# evenflow dag\nimport os, warnings\nfrom evenflow.processor import limits\n"
+    fill = f"f = 'x' * 1000 + {secret!r} + 'y' * (limits.OUTPUT_KEPT - 1000 if 'print' in {code!r} else limits.ERROR_KEPT - 1000)\n"
+    (tmp_path / "cut.py").write_text(head + fill + code + "\n")
+    told = repr(await parse_file(template, str(tmp_path), "cut.py", ParseLimits()))
+    assert "00010002" not in told
+    assert "03970398" not in told
+
+
 def test_only_regular_files_of_some_size_travel(tmp_path: Path) -> None:
     """R-SE2. A pipe would hold a thread, a sparse file of a terabyte the memory."""
     (tmp_path / "dag.py").write_text("x = 1\n")

@@ -28,6 +28,7 @@ from evenflow.masker import masker_of
 from evenflow.processor import limits
 from evenflow.processor import observations as seen
 from evenflow.sdk.loading import loader
+from evenflow.sdk.secrets.masking import MAX_TAIL
 from evenflow.telemetry.observing import observe
 from evenflow.wire.code import checked_path
 from evenflow.wire.messages import AskedValue
@@ -197,7 +198,7 @@ class _Parsing:
             )
             self.child.send_signal(signal.SIGKILL)
         self._printed += data
-        del self._printed[: -limits.OUTPUT_KEPT]
+        del self._printed[: -(limits.OUTPUT_KEPT + MAX_TAIL)]
 
     def exited(self, end: Exit) -> None:
         if self.parsed.done():
@@ -214,19 +215,25 @@ class _Parsing:
 
     def _failed(self, why: str) -> Parsed:
         seconds = self._loop.time() - self._begun_at
-        printed = self._printed.decode(errors="replace")
+        printed = self._masker.mask_text(self._printed.decode(errors="replace"))[-limits.OUTPUT_KEPT :]
         if self._stopped:
             printed = _as_told_by_handler(printed)
         return self._masked(Parsed(seconds, error=f"{self._file} cannot be loaded: {why}.\n{printed}"))
 
     def _masked(self, parsed: Parsed) -> Parsed:
-        """Returns what people will see, without the secrets of this host's environment."""
-        mask = self._masker.mask_text
+        """Returns what people will see, without the secrets of this host's environment. Texts are masked before they are cut: half
+        a secret is not known.
+        """
+        mask, error = self._masker.mask_text, parsed.error
+
+        def begin(text: str, most: int) -> str:
+            return mask(text[: most + MAX_TAIL])[:most]
+
         return replace(
             parsed,
-            error=None if parsed.error is None else mask(parsed.error[-limits.ERROR_KEPT :]),
-            summary=None if parsed.summary is None else mask(parsed.summary[: limits.ERROR_KEPT]),
-            warnings=[mask(warning[: limits.WARNING_KEPT]) for warning in parsed.warnings[: limits.WARNINGS]],
+            error=None if error is None else mask(error[-limits.ERROR_KEPT - MAX_TAIL :])[-limits.ERROR_KEPT :],
+            summary=None if parsed.summary is None else begin(parsed.summary, limits.ERROR_KEPT),
+            warnings=[begin(warning, limits.WARNING_KEPT) for warning in parsed.warnings[: limits.WARNINGS]],
             asked=[] if self._given is None else self._given.asked(),
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from typing import Any
@@ -310,3 +311,15 @@ async def test_no_request_of_a_client_is_an_error_of_the_server(client: TaskClie
 async def test_a_client_that_cannot_be_is_refused(client: TaskClient, said: dict[str, Any]) -> None:
     status, told = await client.ask("PATCH", f"task-instances/{client.id}/run", said)
     assert 400 <= status < 500, told
+
+
+@pytest.mark.parametrize("path", [b"variables/\xff", b"variables/a%", b"variables/%zz", b"variables/x?key=y", b"variables/x?\xff"])
+async def test_a_path_of_other_bytes_is_refused(client: TaskClient, api_url: str, path: bytes) -> None:
+    await client.begin()
+    host, _, port = api_url.removeprefix("http://").partition(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    heads = f"Authorization: Bearer {client.token}\r\nAirflow-API-Version: {NEWEST}\r\nHost: a\r\nConnection: close\r\n\r\n"
+    writer.write(b"GET " + AIRFLOW_API.encode() + b"/" + path + b" HTTP/1.1\r\n" + heads.encode())
+    status = (await reader.readline()).split()[1]
+    writer.close()
+    assert 400 <= int(status) < 500, status
