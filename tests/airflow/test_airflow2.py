@@ -24,7 +24,7 @@ from airflow.utils.helpers import chain
 with DAG("classic", schedule_interval="@daily", start_date=days_ago(2), concurrency=3, default_view="graph", catchup=False):
     begin = DummyOperator(task_id="begin", task_concurrency=2)
     call = PythonOperator(task_id="call", python_callable=print, provide_context=True, trigger_rule="none_failed_or_skipped")
-    told = BashOperator(task_id="told", bash_command="echo {{ execution_date }} {{ next_ds }}", xcom_push=True)
+    told = BashOperator(task_id="told", bash_command="echo {{ execution_date }} {{ next_ds }} {{ prev_ds }}", xcom_push=True)
     chain(begin, call, told)
 """,
     "datasets": """
@@ -206,6 +206,7 @@ class TestInside:
         assert {"schedule_interval=", "concurrency=", "default_view="} <= set(_at(warnings, 10).replace(" ", "\n").split("\n"))
         assert "Leave it out" in _at(warnings, 12)
         assert "Write logical_date" in _at(warnings, 13)
+        assert "prev_ds is of Airflow 2: a task that asks for it fails." in _at(warnings, 13)
 
     def test_members_of_the_enum_of_rules_that_there_are_no_more(self, loaded: dict[str, Any]) -> None:
         assert loaded["rules"]["error"] == ""

@@ -25,6 +25,19 @@ def tries(airflow_python: Path) -> dict[str, Any]:
     [
         ("returns", "success", None),
         ("raises", "failed", "ValueError: broken"),
+        ("unheard", "failed", "ValueError: broken"),
+        (
+            "lacks",
+            "failed",
+            "AirflowNotFoundException: The conn_id `warehouse` isn't defined. Type: evenflow connections set warehouse. If there "
+            "is one for other DAGs, let this one use it, too: evenflow connections allow warehouse DAG",
+        ),
+        (
+            "dateless",
+            "failed",
+            "KeyError: 'ds'. This run has no logical date, so it has no dates at all. "
+            "Type: evenflow runs trigger DAG --logical-date DATE",
+        ),
         ("skips", "skipped", "not today"),
         ("exits", "failed", "The task has failed."),
         ("closes", "success", None),

@@ -79,6 +79,7 @@ def test_a_file_gets_them_where_it_is_loaded_and_what_changes_is_followed(runnin
     (running.dags / "ruled.py").write_text(RULED)
     _set(running, "variables", "ruled", "y", "--dag", "ruled")
     wait_until(lambda: "evenflow variables set region" in _errors(running), "the file's error", within_s=400)
+    assert "evenflow variables set region" in _asked(running, "dags", "sources")
     wait_until(lambda: "The variable 'ruled' is for certain DAGs only" in _errors(running), "the other's", within_s=100)
 
     _set(running, "variables", "long", LONG)

@@ -19,7 +19,7 @@ from evenflow.airflow.installed import configure
 configure()
 from airflow.providers.standard.operators.bash import BashOperator  # noqa: E402
 from airflow.providers.standard.sensors.time_delta import TimeDeltaSensor  # noqa: E402
-from airflow.sdk import DAG, Variable, task  # noqa: E402
+from airflow.sdk import DAG, BaseHook, Variable, get_current_context, task  # noqa: E402
 from airflow.sdk.exceptions import AirflowSkipException  # noqa: E402
 
 from evenflow.airflow.running import task_process  # noqa: E402
@@ -43,6 +43,21 @@ with DAG("d") as dag:
     @task(retries=1)
     def raises() -> None:
         raise ValueError("broken")
+
+    def cannot_tell(context: Any) -> None:
+        raise RuntimeError("no mail")
+
+    @task(on_failure_callback=cannot_tell)
+    def unheard() -> None:
+        raise ValueError("broken")
+
+    @task
+    def lacks() -> None:
+        BaseHook.get_connection("warehouse")
+
+    @task
+    def dateless() -> str:
+        return str(get_current_context()["ds"])
 
     @task
     def skips() -> None:
@@ -74,7 +89,7 @@ with DAG("d") as dag:
 
         return str(Variable.get("greeting")) + " from outside"
 
-    for each in (returns, raises, skips, exits, vanishes, closes, awaits):
+    for each in (returns, raises, unheard, lacks, dateless, skips, exits, vanishes, closes, awaits):
         each()
     TimeDeltaSensor(task_id="defers", delta=timedelta(days=1), deferrable=True)
     BashOperator(task_id="bash", bash_command="echo begins; sleep 600")
@@ -118,7 +133,7 @@ def tried(task_id: str, interrupt: bool) -> dict[str, Any]:
         run_id="r",
         task_id=task_id,
         run_after=now,
-        logical_date=now,
+        logical_date=None if task_id == "dateless" else now,
         map_index=0 if task_id == "mapped" else -1,
         data_interval_start=now,
         data_interval_end=now,

@@ -71,10 +71,12 @@ async def test_the_life_of_a_backfill(rest: RestClient, world: World) -> None:
 async def test_what_makes_no_sense_is_said(rest: RestClient, world: World) -> None:
     world.add_dag(DAILY)
     world.add_dag(DagSpec(dag_id="manual", tasks=()))
+    world.add_dag(DagSpec(dag_id="coded", tasks=(), schedule=Schedule(kind="code", code="Odd")))
     past = TaskSpec(task_id="a", operator="python", depends_on_past=True)
     world.add_dag(DagSpec(dag_id="past", tasks=(past,), schedule=DAILY.schedule))
     for dag_id, request, message in (
         ("manual", asked(1), r"by hand\) names no times.* evenflow runs trigger manual --logical-date DATE"),
+        ("coded", asked(1), r"\(Odd\) is code of your own.* evenflow runs trigger coded --logical-date DATE"),
         ("daily", asked(0), "the last date is before the first: exchange them"),
         ("daily", {"from_date": "2099-01-01T00:00Z", "to_date": "2099-02-01T00:00Z"}, "has no date in this range"),
         ("daily", {"from_date": "1970-01-01T00:00Z", "to_date": "2026-01-01T00:00Z"}, "more than 10,000 dates"),

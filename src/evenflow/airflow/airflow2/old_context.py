@@ -12,9 +12,9 @@ from typing import Any
 
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
-from evenflow.airflow.airflow2.old_settings import OLD_ENTRIES
+from evenflow.airflow.airflow2.old_settings import GONE_ENTRIES, OLD_ENTRIES
 
-_NAMED = re.compile(rf"(?<![\w.])(?:{'|'.join(OLD_ENTRIES)})\b(?!\s*=[^=])")
+_NAMED = re.compile(rf"(?<![\w.])(?:{'|'.join([*OLD_ENTRIES, *GONE_ENTRIES])})\b(?!\s*=[^=])")
 
 
 def install() -> None:
@@ -35,7 +35,10 @@ def warn_of(path: Path) -> None:
     """Warns of old names in the text of a file, because a template that is rendered later could not warn."""
     for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
         for name in dict.fromkeys(_NAMED.findall(line)):
-            message = f"{name} is of Airflow 2. Write {OLD_ENTRIES[name]}."
+            if name in GONE_ENTRIES:
+                message = f"{name} is of Airflow 2: a task that asks for it fails. Write {GONE_ENTRIES[name]}."
+            else:
+                message = f"{name} is of Airflow 2. Write {OLD_ENTRIES[name]}."
             warnings.warn_explicit(message, DeprecationWarning, str(path), number)
 
 

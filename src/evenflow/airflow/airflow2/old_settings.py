@@ -27,6 +27,7 @@ OLD_ENTRIES = {  # with what to write
     "yesterday_ds": "macros.ds_add(ds, -1)",
     "yesterday_ds_nodash": "macros.ds_add(ds, -1) without its dashes",
 }
+GONE_ENTRIES = dict.fromkeys(("prev_ds", "prev_ds_nodash", "prev_execution_date"), "prev_data_interval_start_success")
 VALUES_OF_CALLS = {  # by module and operator
     "airflow.providers.docker.operators.docker": {"DockerOperator": {"auto_remove": {True: "success", False: "never"}}}
 }

@@ -9,24 +9,28 @@ from typing import Any
 import structlog
 from airflow.sdk.execution_time.supervisor import process_log_messages_from_subprocess
 
+from evenflow.airflow.running.cures import cure_of
 from evenflow.airflow.running.task_log import Taking, task_log
 
 _SUPERVISORS = ("supervisor",)
 _KNOWN = {"event", "level", "timestamp", "logger", "error_detail", "filename", "lineno", "loc", "logger_name"}
 _SAID_BY_THE_LOG = {"dag_id", "run_id", "task_id", "map_index", "try_number", "ti_id", "ti"}  # the log belongs to this very try
 _NAMES = ("airflow.task.operators.", "airflow.task.hooks.")
+_FAILED = "Task failed with exception"  # the SDK's words for what the task itself has raised
 _FOLDS = ("::group::", "::endgroup::")  # for pages that fold lines
 
 
 class AirflowLog:
-    """``reason`` and ``error_types`` belong to the last exception, ``skipped_for`` to a task that skipped itself. Lines go to a
-    copy of stdout, so that a task may close or replace its own.
+    """``reason`` and ``error_types`` belong to the exception that the task failed with, else to the last one that was told;
+    ``skipped_for`` to a task that skipped itself. Lines go to a copy of stdout, so that a task may close or replace its own.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, has_date: bool) -> None:
+        self._has_date = has_date
         self._output = os.fdopen(os.dup(1), "w", buffering=1, errors="backslashreplace")
         self.reason: str | None = None
         self.error_types: list[str] = []
+        self._has_failed = False
         self.skipped_for: str | None = None
 
     def begin(self) -> None:
@@ -59,7 +63,9 @@ class AirflowLog:
             raise structlog.DropEvent
         if text == "Skipping task." and event.get("reason"):
             self.skipped_for = str(event["reason"])
-        return "\n".join([self._told(text, method, event), *self._traceback(event.get("error_detail"))])
+        lines = [self._told(text, method, event), *self._traceback(event.get("error_detail"))]
+        self._has_failed = self._has_failed or text == _FAILED  # what its callbacks and mails raise afterwards is not the reason
+        return "\n".join(lines)
 
     def _told(self, text: str, method: str, event: Mapping[str, Any]) -> str:
         at = event.get("timestamp")
@@ -76,14 +82,17 @@ class AirflowLog:
         if not detail:
             return []
         last = detail[0]
-        self.reason = f"{last['exc_type']}: {last['exc_value']}" if last.get("exc_value") else str(last["exc_type"])
-        self.error_types = [str(last["exc_type"])]
+        told = f"{last['exc_type']}: {last['exc_value']}" if last.get("exc_value") else str(last["exc_type"])
+        cure = cure_of(str(last.get("exc_value") or ""), self._has_date)
+        if not self._has_failed:
+            self.reason = f"{told}. {cure}" if cure else told
+            self.error_types = [str(last["exc_type"])]
         lines = []
         for error in reversed(detail):
             lines += ["Traceback (most recent call last):"]
             lines += [f'  File "{at["filename"]}", line {at["lineno"]}, in {at["name"]}' for at in _own(error.get("frames") or [])]
             lines += [f"{error['exc_type']}: {error['exc_value']}"]
-        return lines
+        return [*lines, cure] if cure else lines
 
 
 def _own(frames: list[Any]) -> list[Any]:

@@ -91,7 +91,7 @@ def supervise(
     handlers.
     """
     context = of_try.context
-    lines = AirflowLog()
+    lines = AirflowLog(context.logical_date is not None)
     api = ExecutionApi(of_try)
     bundle = Bundle(root)
     what = TaskInstance(

@@ -22,7 +22,7 @@ from evenflow.contracts.rest.queries import BackfillQuery
 from evenflow.contracts.rest.record import Page
 from evenflow.core.forecast import TimetableRun
 from evenflow.core.limits import BACKFILL_RUNS
-from evenflow.core.model import DagSpec
+from evenflow.core.model import DagSpec, Schedule
 from evenflow.core.people.roles import Role
 from evenflow.core.people.scopes import ScopedBy
 from evenflow.core.timetable import TICKING, describe, runs_between
@@ -134,6 +134,12 @@ def _shown(planned: PlannedRun) -> BackfillDate:
     )
 
 
+def _no_dates(schedule: Schedule) -> str:
+    if schedule.kind == "code":
+        return "is code of your own, which tells its next runs alone, so its past dates are not known here"
+    return "names no times, so it has no past dates"
+
+
 async def _planned(
     conn: AsyncConn, spec: DagSpec, dates: tuple[datetime, datetime], reprocess: Reprocess, of: Partitioned | None
 ) -> list[PlannedRun]:
@@ -142,8 +148,7 @@ async def _planned(
         raise Refused(
             422,
             "bad_value",
-            f"The schedule of the DAG {spec.dag_id!r} ({describe(spec.schedule) or 'by hand'}) names no times, so it has no past "
-            "dates.",
+            f"The schedule of the DAG {spec.dag_id!r} ({describe(spec.schedule) or 'by hand'}) {_no_dates(spec.schedule)}.",
             hint=f"Run it for one with: evenflow runs trigger {spec.dag_id} --logical-date DATE",
         )
     runs = await asyncio.to_thread(_past_runs, spec, dates)  # a hundred expressions have as many dates to be found each time

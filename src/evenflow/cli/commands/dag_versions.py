@@ -50,18 +50,35 @@ async def sources() -> Reply:
     """Sources of DAG files: folders and git repositories, the commit that is read, and their errors."""
     async with remote() as client:
         page = await client.list_bundles(limit=PAGE)
-        warnings = await client.list_parse_warnings(limit=PAGE)
+        errors, warnings = await client.list_parse_errors(limit=PAGE), await client.list_parse_warnings(limit=PAGE)
 
     def tell_problems() -> None:
         for bundle in page.items:
             if bundle.error:
                 say(f"\n{bundle.name} on {bundle.host}: {bundle.error}", "red")
+        for error in errors.items:
+            if error.is_read:
+                tell_error(error)
         for warned in warnings.items:
             tell_warnings(warned)
 
     empty = "No processor has told of any. Start one: evenflow up"
-    kind = rest.dags.BundleSummary
-    return listed("sources", page, kind, cells=_SOURCE, empty=empty, then=tell_problems, warnings=warnings.items)
+    return listed(
+        "sources",
+        page,
+        rest.dags.BundleSummary,
+        cells=_SOURCE,
+        empty=empty,
+        then=tell_problems,
+        parse_errors=errors.items,
+        warnings=warnings.items,
+    )
+
+
+def tell_error(error: rest.dags.ParseError) -> None:
+    place = f"{error.file}, line {error.error_line}" if error.error_line else error.file
+    say(f"\n{place} (in {error.bundle}) cannot be read:", "red")
+    say("  " + error.error.strip().removeprefix(f"{place}: ").replace("\n", "\n  "))
 
 
 def tell_warnings(warned: rest.dags.ParseWarning) -> None:

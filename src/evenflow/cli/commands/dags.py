@@ -10,7 +10,7 @@ from cyclopts import App, Parameter
 from rich.text import Text
 
 from evenflow.cli.commands.dag_check import check
-from evenflow.cli.commands.dag_versions import diff, sources, tell_warnings, versions
+from evenflow.cli.commands.dag_versions import diff, sources, tell_error, tell_warnings, versions
 from evenflow.cli.commands.runs import trigger
 from evenflow.cli.input.dates import aware
 from evenflow.cli.input.params import Limit
@@ -45,7 +45,7 @@ async def list_(
     def tell_problems() -> None:
         for error in errors.items:
             if error.is_read:
-                _tell_error(error)
+                tell_error(error)
         for warned in warnings.items:
             tell_warnings(warned)
         if left := sorted({error.bundle for error in errors.items if not error.is_read}):
@@ -128,12 +128,6 @@ async def delete(dag_id: str, /, *, yes: Yes = False) -> Reply:
             check_agreed(f"{dag_id} will be deleted, with {runs} and all results, history and logs.")
         deleted = await client.delete_dag(dag_id)
     return Reply(deleted, f"{dag_id} is deleted, with {counted(deleted.runs, 'run')}")
-
-
-def _tell_error(error: rest.dags.ParseError) -> None:
-    place = f"{error.file}, line {error.error_line}" if error.error_line else error.file
-    say(f"\n{place} (in {error.bundle}) cannot be read:", "red")
-    say("  " + error.error.strip().removeprefix(f"{place}: ").replace("\n", "\n  "))
 
 
 async def _set_paused(dag_id: str, is_paused: bool) -> Reply:

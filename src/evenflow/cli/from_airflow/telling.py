@@ -57,4 +57,4 @@ def tell_moved(moved: Sequence[Moved], *, written: bool) -> None:
         say(f"Nothing is changed yet. To bring {counted(fates['moved'], 'thing')} here, type it again with --write")
 
 
-_WORDS = {"moved": ("would be brought", "brought"), "kept": ("would stay", "stays"), "left": ("would be left", "left")}
+_WORDS = {"moved": ("would be brought", "brought"), "kept": ("would stay", "stayed"), "left": ("would be left", "left")}
