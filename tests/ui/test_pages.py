@@ -592,7 +592,8 @@ def test_insights_say_how_to_get_them_and_then_what_history_says(page: Page, eve
     expect(page.get_by_role("img", name=re.compile("^Hours waited, by cause: pool over time"))).to_be_visible()
     expect(page.get_by_role("row", name=re.compile("pool warehouse"))).to_contain_text("2 h")
     page.get_by_role("figure", name="Hours waited, by cause").get_by_role("button", name="As a table").click()
-    expect(page.get_by_role("row", name=re.compile("2024"))).to_have_count(3)
+    table = page.get_by_role("region", name="Hours waited, by cause")
+    expect(table.get_by_role("row", name=re.compile("2024"))).to_have_count(3)
     assert violations(page) == []
 
 
