@@ -12,6 +12,7 @@ import pytest
 
 from evenflow import DAG, SparkSubmit
 from evenflow.sdk.local.outcome import RunOutcome
+from evenflow.sdk.operators import spark_submit
 from evenflow.spark.waiting import SparkRunEnds
 from evenflow.triggers.spark import SparkApplicationTrigger
 from tests.spark.servers import SPARK_HOME, Cluster, cluster_with_rest
@@ -145,6 +146,8 @@ def test_stages_of_a_jar_are_told_from_its_event_log(tmp_path: Path, submitted: 
     (jar,) = (SPARK_HOME / "jars").glob("spark-hive-thriftserver_*.jar")
     statement = "select id % 7 as kind, count(*) from range(0, 1000, 1, 3) group by 1"
     submitted.listen()
+    kept: dict[str, Any] = {}
+    monkeypatch.setattr(spark_submit, "keep_with_try", lambda _, kind, value: kept.update({kind: value}))
     monkeypatch.setenv("EVENFLOW_CONN_SPARK_DEFAULT", f"spark-local://?cores=2&evidence={tmp_path}/jars")
     with DAG("d") as dag:
         SparkSubmit(
@@ -156,7 +159,7 @@ def test_stages_of_a_jar_are_told_from_its_event_log(tmp_path: Path, submitted: 
         )
     run = dag.test()
     assert run.state == "success"
-    told = [arguments["value"] for _, arguments in submitted.asked if arguments.get("kind") == "spark_stages"][-1]
+    told = kept["spark_stages"]
     assert told["application_id"] == run.result("app")["application_id"]
     assert (told["is_local"], told["cores"], told["memory_mib"]) == (True, 2, 1024)
     first, last = told["stages"]
