@@ -46,7 +46,13 @@ async def read_pools(conn: AsyncConn, *, scope: str | None = None) -> list[Pool]
 
 async def read_executors(conn: AsyncConn, name: str | None = None, *, scope: str | None = None) -> list[Executor]:
     """Returns all executors, or the one of this name."""
-    troubles = {row["name"]: executor_trouble(row) for row in await views.list_push_executors(conn, lease_s=LEASE_S, scope=scope)}
+    return await _with_troubles(conn, await read_push_executors(conn, scope=scope), name, scope)
+
+
+async def _with_troubles(
+    conn: AsyncConn, pushed: list[PushExecutorStatus], name: str | None = None, scope: str | None = None
+) -> list[Executor]:
+    troubles = {one.name: one.trouble for one in pushed}
     rows = await executors.list_executors(conn, name, scope=scope)
     return [Executor.model_validate({**row, "trouble": troubles.get(row["name"])}) for row in rows]
 
@@ -133,10 +139,11 @@ class CapacityStreams:
 
     async def _read(self, scope: str | None) -> Capacity:
         async with self._pool.connection() as conn:
+            pushed = await read_push_executors(conn, scope=scope)
             return Capacity(
                 pools=await read_pools(conn, scope=scope),
-                executors=await read_executors(conn, scope=scope),
+                executors=await _with_troubles(conn, pushed, scope=scope),
                 queues=await read_queues(conn, scope=scope),
-                push_executors=await read_push_executors(conn, scope=scope),
+                push_executors=pushed,
                 plan=await read_plan(conn, limit=limits.LIVE_LANES, scope=scope),
             )
