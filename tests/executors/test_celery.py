@@ -55,6 +55,18 @@ def _four_run_and_two_wait(system: Celery) -> tuple[list[str], list[str]]:
     return running, waiting
 
 
+def _outlasts_a_kill(system: Celery) -> None:
+    """While the broker is dead, tries that run end, and a new one waits; each begins once."""
+    running, waiting = _four_run_and_two_wait(system)
+    system.broker.kill()
+    meanwhile = system.trigger("gated")
+    for run_id in running[:2]:
+        system.open(f"open-{run_id}")
+        assert system.end_of("gated", run_id) == "success", "without a broker"
+    system.broker.start()
+    _end_each_once(system, [*running, *waiting, meanwhile])
+
+
 def _end_each_once(system: Celery, runs: list[str]) -> None:
     for run_id in runs:
         system.open(f"open-{run_id}")
@@ -72,14 +84,7 @@ def test_a_redis_that_is_emptied_and_one_that_is_killed_while_tries_run_change_n
         client.flushall()
     meanwhile = system.trigger("gated")
     _end_each_once(system, [*running, *waiting, meanwhile])
-    running, waiting = _four_run_and_two_wait(system)
-    system.broker.kill()
-    meanwhile = system.trigger("gated")
-    for run_id in running[:2]:
-        system.open(f"open-{run_id}")
-        assert system.end_of("gated", run_id) == "success", "without a broker"
-    system.broker.start()
-    _end_each_once(system, [*running, *waiting, meanwhile])
+    _outlasts_a_kill(system)
 
 
 @REDIS
@@ -185,14 +190,7 @@ def test_tries_go_through_rabbitmq(system: Celery) -> None:
 @RABBITMQ
 def test_a_rabbitmq_that_is_killed_and_one_that_comes_back_empty_while_tries_run_change_nothing(system: Celery) -> None:
     """R-EX2: messages that are not acknowledged come again, and those that are lost are sent again: each try begins once."""
-    running, waiting = _four_run_and_two_wait(system)
-    system.broker.kill()
-    meanwhile = system.trigger("gated")
-    for run_id in running[:2]:
-        system.open(f"open-{run_id}")
-        assert system.end_of("gated", run_id) == "success", "without a broker"
-    system.broker.start()
-    _end_each_once(system, [*running, *waiting, meanwhile])
+    _outlasts_a_kill(system)
     running, waiting = _four_run_and_two_wait(system)
     system.broker.stop()
     system.broker.forget()
