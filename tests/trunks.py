@@ -13,11 +13,11 @@ from contextlib import contextmanager
 
 import pytest
 
-from evenflow.fleet import templates
 from evenflow.forking import prctl
 from evenflow.forking.frames import FrameHeader
 from evenflow.forking.owned_template import OwnedTemplate
 from evenflow.forking.owned_trunk import OwnedTrunk
+from evenflow.membership import templates
 
 KEPT = 6  # each has some 50 MB
 

@@ -16,7 +16,7 @@ MODULES = {
     "evenflow.core.limits": "",  # its own sections
     "evenflow.api.limits": "At the API",
     "evenflow.processor.limits": "In a processor",
-    "evenflow.fleet.limits": "In every service of a fleet",
+    "evenflow.membership.limits": "In workers, processors and triggerers",
     "evenflow.worker.limits": "In a worker",
     "evenflow.autoscaler.limits": "In an autoscaler",
     "evenflow.connect_server.limits": "In a Spark Connect server's owner",

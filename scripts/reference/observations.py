@@ -19,7 +19,7 @@ OBSERVERS = {
     "telemetry": ("Health and metrics", "observing"),
     "scheduler": ("Schedulers", "observations"),
     "api": ("API servers", "observations"),
-    "fleet": ("Workers, processors and triggerers", "observations"),
+    "membership": ("Workers, processors and triggerers", "observations"),
     "worker": ("Workers", "observations"),
     "triggerer": ("Triggerers", "observations"),
     "control": ("Autoscalers and launchers", "service"),

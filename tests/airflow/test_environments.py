@@ -12,7 +12,7 @@ import pytest
 from evenflow.airflow import installed
 from evenflow.airflow.installed import configure
 from evenflow.errors import SettingsError
-from evenflow.fleet.environments import Environments, NoSuchEnvironment
+from evenflow.membership.environments import Environments, NoSuchEnvironment
 from evenflow.runtime.settings import Settings, load_settings
 from tests.house.project import source_modules
 

@@ -22,9 +22,9 @@ from evenflow.client.execution import ExecutionClient
 from evenflow.client.rest import RestClient
 from evenflow.core.pods import ends
 from evenflow.errors import ApiUnavailable
-from evenflow.fleet.presence import identity
 from evenflow.launcher.celery import CeleryExecutor
 from evenflow.launcher.kubernetes.template import secret_name
+from evenflow.membership.presence import identity
 from evenflow.runtime.database import reach_database
 from evenflow.store.serving.launches import Launch
 from evenflow.wire.messages import Claim, ClaimAnswer

@@ -92,7 +92,7 @@ def test_no_scheduler_starts_another_process() -> None:
         "evenflow.processor",
         "evenflow.worker",
         "evenflow.forking",
-        "evenflow.fleet",
+        "evenflow.membership",
     )
     assert [module for module in loaded if module.startswith(able)] == []
 

@@ -12,7 +12,7 @@ import pytest
 
 from evenflow.api.service import ApiService
 from evenflow.core.bundle import BundleSource
-from evenflow.fleet.service import Member
+from evenflow.membership.service import Member
 from evenflow.processor.parsing import ParseLimits
 from evenflow.processor.service import ProcessorService
 from tests.processor.bundle import Bundle

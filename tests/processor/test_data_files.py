@@ -11,7 +11,7 @@ import psycopg
 from evenflow.api.service import ApiService
 from evenflow.core import limits
 from evenflow.core.limits import MAX_INLINE_XCOM
-from evenflow.fleet.service import Member
+from evenflow.membership.service import Member
 from evenflow.wire.code import read_archive
 from evenflow.wire.large_values import LargeValues
 from evenflow.wire.objects import ObjectStorage

@@ -143,8 +143,8 @@ def test_only_regular_files_of_some_size_travel(tmp_path: Path) -> None:
 
 async def test_what_silences_an_api_is_sent_three_times_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-SE2. Each server that it is sent to might fall silent. One that is away is another matter: that is waited for."""
-    monkeypatch.setattr("evenflow.fleet.backoff.FIRST_PAUSE_S", 0.0)
-    monkeypatch.setattr("evenflow.fleet.backoff.LAST_PAUSE_S", 0.0)
+    monkeypatch.setattr("evenflow.membership.backoff.FIRST_PAUSE_S", 0.0)
+    monkeypatch.setattr("evenflow.membership.backoff.LAST_PAUSE_S", 0.0)
     (tmp_path / "a.py").write_text("x = 1\n")
     sent: list[ParsedFile] = []
 

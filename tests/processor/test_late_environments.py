@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from evenflow.fleet.environments import Environments
 from evenflow.forking.owned_template import TemplateFailed
+from evenflow.membership.environments import Environments
 from evenflow.processor import checking
 from evenflow.processor.checking import CheckedFile, check_files
 from evenflow.processor.parsing import ParseLimits

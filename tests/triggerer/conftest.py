@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from evenflow.api.service import ApiService
-from evenflow.fleet.service import Member
+from evenflow.membership.service import Member
 from evenflow.triggerer.service import TriggererService
 from tests.tokens import fleet_token
 from tests.triggerer.world import World

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from evenflow.errors import ApiRefused, ApiUnavailable
-from evenflow.fleet import backoff, limits
+from evenflow.membership import backoff, limits
 from evenflow.triggerer.reporter import TriggerReporter
 from evenflow.wire.triggers import TriggerReport, TriggerReports, TriggerReportsAnswer
 from tests.waiting import until

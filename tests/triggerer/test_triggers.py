@@ -13,7 +13,7 @@ import pytest
 
 from evenflow.api import limits as api_limits
 from evenflow.api import long_poll
-from evenflow.fleet.log_shipper import LogStream
+from evenflow.membership.log_shipper import LogStream
 from evenflow.sdk import xcom
 from evenflow.triggerer import host
 from evenflow.triggerer.service import TriggererService

@@ -17,11 +17,11 @@ import pytest
 
 from evenflow.api.service import ApiService
 from evenflow.core.limits import MAX_INLINE_XCOM
-from evenflow.fleet.limits import TEMPLATE_MEMORY
-from evenflow.fleet.service import Member
 from evenflow.forking.exits import Exit
 from evenflow.forking.owned_template import OwnedTemplate
 from evenflow.forking.remains import Outrun, end_remains
+from evenflow.membership.limits import TEMPLATE_MEMORY
+from evenflow.membership.service import Member
 from evenflow.wire.large_values import LargeValues
 from evenflow.wire.objects import ObjectStorage
 from evenflow.worker import limits

@@ -8,7 +8,7 @@ import aiohttp
 import pytest
 
 from evenflow.errors import ApiRefused, ApiUnavailable
-from evenflow.fleet.asking import ask_patiently
+from evenflow.membership.asking import ask_patiently
 from evenflow.wire.messages import Message
 
 
@@ -28,8 +28,8 @@ class Api:
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evenflow.fleet.backoff.FIRST_PAUSE_S", 0.0)
-    monkeypatch.setattr("evenflow.fleet.backoff.LAST_PAUSE_S", 0.0)
+    monkeypatch.setattr("evenflow.membership.backoff.FIRST_PAUSE_S", 0.0)
+    monkeypatch.setattr("evenflow.membership.backoff.LAST_PAUSE_S", 0.0)
 
 
 async def test_what_silences_an_api_is_asked_three_times_and_no_more() -> None:

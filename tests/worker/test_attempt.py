@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from evenflow.core.deferral import Purpose, Resumed
-from evenflow.fleet.templates import CannotLoad
 from evenflow.forking.exits import Exit
 from evenflow.masker import Masker
+from evenflow.membership.templates import CannotLoad
 from evenflow.wire.messages import Assignment, Report, XComPush
 from evenflow.worker import leftovers
 from evenflow.worker.attempt import Attempt, Tools

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from evenflow.errors import CodeArchiveError
-from evenflow.fleet import limits
-from evenflow.fleet.code_cache import CodeCache
+from evenflow.membership import limits
+from evenflow.membership.code_cache import CodeCache
 from evenflow.wire.code import archive_hash, pack
 from tests.observed import observations
 

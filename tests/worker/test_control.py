@@ -9,7 +9,7 @@ import pytest
 
 from evenflow.api.service import ApiService
 from evenflow.core.limits import MAX_INLINE_XCOM
-from evenflow.fleet.service import Member
+from evenflow.membership.service import Member
 from evenflow.wire.large_values import LargeValues
 from evenflow.wire.objects import ObjectStorage
 from evenflow.worker import limits

@@ -13,12 +13,12 @@ import pytest
 
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.errors import ApiUnavailable
-from evenflow.fleet import limits
-from evenflow.fleet.code_cache import CodeCache
-from evenflow.fleet.given_values import GivenValues
-from evenflow.fleet.templates import TemplateKey, TemplatePool
 from evenflow.forking.owned_template import OwnedTemplate
 from evenflow.masker import Masker
+from evenflow.membership import limits
+from evenflow.membership.code_cache import CodeCache
+from evenflow.membership.given_values import GivenValues
+from evenflow.membership.templates import TemplateKey, TemplatePool
 from evenflow.wire.code import archive_hash, pack
 from evenflow.wire.messages import AskValue, GivenValue
 from evenflow.worker import limits as worker_limits
@@ -120,7 +120,7 @@ async def test_a_file_that_waits_for_a_value_is_not_told_to_wait_for_its_code(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R-HA4: by the line of the worker's log that people look for."""
-    monkeypatch.setattr("evenflow.fleet.backoff.FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr("evenflow.membership.backoff.FIRST_PAUSE_S", 0.01)
     away = [ApiUnavailable("the API is away")]
 
     class Values:

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from evenflow.errors import ApiRefused, ApiUnavailable
-from evenflow.fleet import backoff, limits
-from evenflow.fleet.log_shipper import LogShipper
+from evenflow.membership import backoff, limits
+from evenflow.membership.log_shipper import LogShipper
 from evenflow.wire.messages import REFUSED_LOG, Logs, LogsAnswer
 from evenflow.worker.service import WorkerService
 from tests.waiting import until

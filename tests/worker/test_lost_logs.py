@@ -18,9 +18,9 @@ from evenflow.api.logs.store import Chunk, LogName
 from evenflow.api.service import ApiService
 from evenflow.client.rest import RestClient
 from evenflow.errors import ApiRefused, ApiUnavailable, LogsNotStored
-from evenflow.fleet import backoff, limits
-from evenflow.fleet.log_shipper import LogShipper
-from evenflow.fleet.log_stream import LogStream
+from evenflow.membership import backoff, limits
+from evenflow.membership.log_shipper import LogShipper
+from evenflow.membership.log_stream import LogStream
 from evenflow.wire.messages import Logs, LogsAnswer
 from evenflow.worker.service import WorkerService
 from tests.disks import SmallDisk, needs_mount, small_disk

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from evenflow.errors import ApiRefused, ApiUnavailable
-from evenflow.fleet import presence
-from evenflow.fleet.presence import Presence
+from evenflow.membership import presence
+from evenflow.membership.presence import Presence
 from evenflow.wire.messages import Beat, BeatAnswer, Register, Registered
 from tests.observed import observations
 
@@ -90,8 +90,8 @@ async def test_an_api_that_fails_at_a_registration_is_asked_again(api: Api, monk
 
 async def test_a_service_that_starts_before_its_api_waits_for_it(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     """One line says so, however often it looks; a token that is no good is no reason to wait."""
-    monkeypatch.setattr("evenflow.fleet.backoff.FIRST_PAUSE_S", 0.0)
-    monkeypatch.setattr("evenflow.fleet.backoff.LAST_PAUSE_S", 0.0)
+    monkeypatch.setattr("evenflow.membership.backoff.FIRST_PAUSE_S", 0.0)
+    monkeypatch.setattr("evenflow.membership.backoff.LAST_PAUSE_S", 0.0)
     api.refusals = [ApiUnavailable("it is away"), ApiRefused(503, "its database is"), ApiUnavailable("it is away")]
     with kept(api) as (service, keeping), observations() as logged:
         keeping.cancel()

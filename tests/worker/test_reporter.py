@@ -14,7 +14,7 @@ from evenflow.client.execution import ExecutionClient
 from evenflow.client.http import Response
 from evenflow.core.ending import AssetChange, Defer, Ending
 from evenflow.errors import ApiRefused, ApiUnavailable
-from evenflow.fleet import backoff, limits
+from evenflow.membership import backoff, limits
 from evenflow.wire.messages import Report, Reports, ReportsAnswer
 from evenflow.worker import limits as worker_limits
 from evenflow.worker.reporter import Reporter

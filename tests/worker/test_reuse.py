@@ -198,7 +198,7 @@ async def test_a_process_has_an_end(reusing: Reusing, start_worker: StartWorker,
 
 async def test_what_has_nothing_to_do_ends(reusing: Reusing, worker: WorkerService, monkeypatch: pytest.MonkeyPatch) -> None:
     pid, _ = await reusing.pid_after()
-    monkeypatch.setattr("evenflow.fleet.limits.IDLE_PROCESS", 0.0)
+    monkeypatch.setattr("evenflow.membership.limits.IDLE_PROCESS", 0.0)
     worker._templates.end_idle()
     await until(lambda: not runs(pid), "the end of the process")
     assert (await reusing.pid_after())[0] != pid

@@ -14,7 +14,6 @@ from typing import Any
 import psutil
 import pytest
 
-from evenflow.fleet import limits
 from evenflow.forking.boot_clock import boot_time
 from evenflow.forking.exits import Exit
 from evenflow.forking.orphans import reap_adopted
@@ -22,6 +21,7 @@ from evenflow.forking.owned_child import LAST_OUTPUT, OwnedChild
 from evenflow.forking.owned_template import OwnedTemplate
 from evenflow.forking.owned_trunk import OwnedProcess
 from evenflow.forking.template import MESSAGE_LIMIT, SUMMARY_LIMIT, _failure
+from evenflow.membership import limits
 from evenflow.worker.service import WorkerService
 from tests.waiting import until
 from tests.worker.conftest import Heard, StartTemplate

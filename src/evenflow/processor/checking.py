@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Literal
 
 from evenflow.core.spec.diff import diff_specs
-from evenflow.fleet.environments import NONE, Environments
-from evenflow.fleet.limits import FOREIGN_LOAD_TIMEOUT
 from evenflow.forking.owned_template import OwnedTemplate, TemplateFailed
 from evenflow.forking.sandbox import user_environment
+from evenflow.membership.environments import NONE, Environments
+from evenflow.membership.limits import FOREIGN_LOAD_TIMEOUT
 from evenflow.processor import limits
 from evenflow.processor.parsing import NEVER_CALLED, Parsed, ParseLimits, parse_file
 from evenflow.processor.service import PYTHON, TEMPLATE_MODULE, TEMPLATE_TIMEOUT

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from evenflow.errors import ApiRefused, ApiUnavailable, CodeArchiveError
-from evenflow.fleet.backoff import ApiSilent, Backoff, Silences
+from evenflow.membership.backoff import ApiSilent, Backoff, Silences
 from evenflow.processor import limits
 from evenflow.processor import observations as seen
 from evenflow.processor.parsing import Parsed

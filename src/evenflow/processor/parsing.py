@@ -19,12 +19,12 @@ from evenflow.core import metrics
 from evenflow.core.meter import Meter
 from evenflow.core.settings import UTC
 from evenflow.errors import ApiUnavailable
-from evenflow.fleet.given_values import GivenValues, ValueApi
 from evenflow.forking.exits import Exit, describe_exit
 from evenflow.forking.frames import FrameHeader
 from evenflow.forking.owned_child import OwnedChild
 from evenflow.forking.owned_template import OwnedTemplate
 from evenflow.masker import masker_of
+from evenflow.membership.given_values import GivenValues, ValueApi
 from evenflow.processor import limits
 from evenflow.processor import observations as seen
 from evenflow.sdk.loading import loader

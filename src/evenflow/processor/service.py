@@ -18,13 +18,13 @@ from evenflow.core.bundle import BundleSource
 from evenflow.core.metrics import FILES
 from evenflow.core.settings import UTC
 from evenflow.errors import ApiRefused, ApiUnavailable
-from evenflow.fleet.backoff import ApiSilent, Backoff
-from evenflow.fleet.environments import Environments, NoSuchEnvironment
-from evenflow.fleet.limits import FOREIGN_LOAD_TIMEOUT
-from evenflow.fleet.service import FleetService, Member
 from evenflow.forking.owned_template import OwnedTemplate, TemplateFailed
 from evenflow.forking.sandbox import user_environment
 from evenflow.killpoints import KillPoint, reached
+from evenflow.membership.backoff import ApiSilent, Backoff
+from evenflow.membership.environments import Environments, NoSuchEnvironment
+from evenflow.membership.limits import FOREIGN_LOAD_TIMEOUT
+from evenflow.membership.service import Member, MemberService
 from evenflow.processor import limits
 from evenflow.processor import observations as seen
 from evenflow.processor.delivery import deliver
@@ -47,7 +47,7 @@ TEMPLATE_TIMEOUT = 60.0  # importing Evenflow takes 0.1 s
 PYTHON = {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0", "PYTHONFAULTHANDLER": "1"}  # says where it was, if it is late
 
 
-class ProcessorService(FleetService):
+class ProcessorService(MemberService):
     """Delivers the DAG files of ``sources``. Fetched files are kept below its home."""
 
     kind = "processor"

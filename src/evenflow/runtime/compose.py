@@ -119,7 +119,7 @@ def _kubernetes(settings: ServiceSettings) -> KubernetesSettings:
 
 def _of_user_code(kind: ServiceKind, settings: ServiceSettings, health: HealthMonitor) -> Service:
     """Returns a service that knows only the API."""
-    from evenflow.fleet.service import Member
+    from evenflow.membership.service import Member
 
     member = Member(
         name=settings.name,

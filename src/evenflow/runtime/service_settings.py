@@ -23,10 +23,10 @@ from evenflow.core.limits import MAX_INLINE_XCOM, MAX_PORT
 from evenflow.core.model import Enforcement
 from evenflow.core.people.identities import IdentityProvider
 from evenflow.core.service import ServiceKind
-from evenflow.fleet.limits import TEMPLATE_MEMORY
 from evenflow.forking.sandbox import OURS as PREFIX
 from evenflow.forking.sandbox import Mode, own_environment, user_environment
 from evenflow.kubernetes.address import secrets_of
+from evenflow.membership.limits import TEMPLATE_MEMORY
 from evenflow.processor.limits import MEMORY_MIB, PARSE_TIMEOUT
 from evenflow.runtime.logging import Format, LevelName
 from evenflow.spark.limits import CONNECT_PORT

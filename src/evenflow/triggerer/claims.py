@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Protocol
 
 from evenflow.core.limits import CLAIM_SLOTS
-from evenflow.fleet.claiming import Polls
-from evenflow.fleet.limits import CLAIM_WAIT
+from evenflow.membership.claiming import Polls
+from evenflow.membership.limits import CLAIM_WAIT
 from evenflow.triggerer.in_hand import TriggersInHand
 from evenflow.wire.triggers import ClaimTriggers, TriggersAnswer
 

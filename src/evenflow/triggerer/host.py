@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from evenflow.core.limits import MAX_DEFERRED_BYTES, MAX_REASON
-from evenflow.fleet.masked_log import MaskedLog
-from evenflow.fleet.templates import TemplateKey
 from evenflow.forking.exits import Exit
 from evenflow.forking.frames import FrameHeader
 from evenflow.forking.owned_child import OwnedChild
 from evenflow.forking.owned_template import OwnedTemplate
 from evenflow.masker import Masker
+from evenflow.membership.masked_log import MaskedLog
+from evenflow.membership.templates import TemplateKey
 from evenflow.telemetry.observing import observe
 from evenflow.triggerer import limits
 from evenflow.triggerer import observations as seen

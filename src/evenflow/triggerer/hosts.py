@@ -17,10 +17,10 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from evenflow.core.meter import Meter
-from evenflow.fleet.templates import CannotLoad, TemplateKey, TemplatePool
 from evenflow.forking.exits import Exit, describe_exit
 from evenflow.forking.owned_template import OwnedTemplate
 from evenflow.masker import Masker
+from evenflow.membership.templates import CannotLoad, TemplateKey, TemplatePool
 from evenflow.telemetry.observing import observe
 from evenflow.triggerer import limits
 from evenflow.triggerer import observations as seen

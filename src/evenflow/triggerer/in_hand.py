@@ -8,9 +8,9 @@ import itertools
 from collections.abc import Callable, Iterable
 
 from evenflow.core.meter import Meter
-from evenflow.fleet.log_shipper import LogShipper
 from evenflow.killpoints import KillPoint, reached
 from evenflow.masker import Masker
+from evenflow.membership.log_shipper import LogShipper
 from evenflow.telemetry.observing import observe
 from evenflow.triggerer import limits
 from evenflow.triggerer import observations as seen

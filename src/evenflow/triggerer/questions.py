@@ -9,8 +9,8 @@ from collections.abc import Callable
 import msgspec
 
 from evenflow.errors import ApiRefused
-from evenflow.fleet.asking import QuestionApi, ask_patiently, read_question, secrets_of
 from evenflow.forking.frames import FrameHeader
+from evenflow.membership.asking import QuestionApi, ask_patiently, read_question, secrets_of
 from evenflow.triggerer import limits
 from evenflow.triggerer.trigger import Trigger
 from evenflow.wire.messages import Message

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from evenflow.fleet.report_queue import Entry, ReportQueue
 from evenflow.killpoints import KillPoint, reached
+from evenflow.membership.report_queue import Entry, ReportQueue
 from evenflow.wire.triggers import TriggerReport, TriggerReports, TriggerReportsAnswer
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from evenflow.core import metrics
 from evenflow.errors import SettingsError
-from evenflow.fleet.claiming_service import ClaimingService
-from evenflow.fleet.service import Member
+from evenflow.membership.claiming_service import ClaimingService
+from evenflow.membership.service import Member
 from evenflow.telemetry.observing import observe
 from evenflow.triggerer import observations as seen
 from evenflow.triggerer.claims import TriggerPolls

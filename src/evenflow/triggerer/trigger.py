@@ -6,11 +6,11 @@ import asyncio
 from typing import Any
 
 from evenflow.core.deferral import AIRFLOW_TRIGGER, AIRFLOW_WATCH
-from evenflow.fleet.log_shipper import LogShipper
-from evenflow.fleet.log_stream import LogStream
-from evenflow.fleet.masked_log import MaskedLog
-from evenflow.fleet.templates import NO_FILE, TemplateKey
 from evenflow.masker import Masker
+from evenflow.membership.log_shipper import LogShipper
+from evenflow.membership.log_stream import LogStream
+from evenflow.membership.masked_log import MaskedLog
+from evenflow.membership.templates import NO_FILE, TemplateKey
 from evenflow.sdk.triggers import is_built_in
 from evenflow.wire.triggers import TriggerAssignment
 

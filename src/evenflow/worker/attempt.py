@@ -15,14 +15,14 @@ import msgspec
 from evenflow.core.deferral import Purpose
 from evenflow.core.ending import AssetChange, Defer, Ending, OutcomeName
 from evenflow.errors import XComError
-from evenflow.fleet.log_shipper import LogShipper
-from evenflow.fleet.masked_log import MaskedLog
-from evenflow.fleet.templates import CannotLoad, TemplateKey, TemplatePool
 from evenflow.forking.exits import Exit, describe_exit
 from evenflow.forking.owned_child import OwnedChild
 from evenflow.forking.owned_template import OwnedTemplate, Reuse
 from evenflow.killpoints import KillPoint, reached
 from evenflow.masker import Masker
+from evenflow.membership.log_shipper import LogShipper
+from evenflow.membership.masked_log import MaskedLog
+from evenflow.membership.templates import CannotLoad, TemplateKey, TemplatePool
 from evenflow.sdk.xcomarg import RETURN_VALUE
 from evenflow.telemetry.observing import observe
 from evenflow.wire.large_values import LargeValues

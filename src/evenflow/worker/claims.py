@@ -10,8 +10,8 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, Protocol
 
-from evenflow.fleet.claiming import Polls
-from evenflow.fleet.limits import CLAIM_WAIT
+from evenflow.membership.claiming import Polls
+from evenflow.membership.limits import CLAIM_WAIT
 from evenflow.wire.messages import Claim, ClaimAnswer
 from evenflow.worker.tries import Tries
 

@@ -15,8 +15,8 @@ from enum import Enum, StrEnum, auto
 
 from evenflow.core.limits import CLAIM_SLOTS
 from evenflow.errors import ApiRefused
-from evenflow.fleet.claiming import Polls
-from evenflow.fleet.limits import CLAIM_WAIT
+from evenflow.membership.claiming import Polls
+from evenflow.membership.limits import CLAIM_WAIT
 from evenflow.wire.messages import Claim, ClaimAnswer
 from evenflow.worker import limits
 from evenflow.worker.claims import ClaimApi, first, together

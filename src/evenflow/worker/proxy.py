@@ -11,10 +11,10 @@ import msgspec
 
 from evenflow.core.limits import MAX_MESSAGE_BYTES
 from evenflow.errors import ApiRefused, ApiUnavailable, StaleEpoch, XComError
-from evenflow.fleet.asking import QuestionApi, ask_patiently, read_question, secrets_of
-from evenflow.fleet.backoff import Backoff
 from evenflow.forking.frames import FrameHeader
 from evenflow.masker import LEFT_OUT, Masker
+from evenflow.membership.asking import QuestionApi, ask_patiently, read_question, secrets_of
+from evenflow.membership.backoff import Backoff
 from evenflow.sdk.secrets.masking import texts_in
 from evenflow.telemetry.observing import observe
 from evenflow.wire.messages import Message, Progress, XComPull, XComPush, XComValue

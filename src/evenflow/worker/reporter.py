@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import Protocol
 
 from evenflow.core.ending import Ending, OutcomeName
-from evenflow.fleet import limits as process_limits
-from evenflow.fleet.report_queue import Entry, ReportQueue
 from evenflow.killpoints import KillPoint, reached
+from evenflow.membership import limits as shared_limits
+from evenflow.membership.report_queue import Entry, ReportQueue
 from evenflow.telemetry.observing import observe
 from evenflow.wire.messages import Report, Reports, ReportsAnswer
 from evenflow.worker import limits
@@ -62,7 +62,7 @@ class Reporter(ReportQueue[Report]):
     def _ahead(self) -> list[Entry[Report]]:
         """Returns the starts that are due."""
         now = self._loop.time()
-        return [entry for entry in self._starts.values() if entry.not_before <= now][: process_limits.REPORTS]
+        return [entry for entry in self._starts.values() if entry.not_before <= now][: shared_limits.REPORTS]
 
     def _not_sent(self, batch: list[Entry[Report]]) -> None:
         """Has the starts sent again soon."""
@@ -90,7 +90,7 @@ class Reporter(ReportQueue[Report]):
     def _put_off(self, entry: Entry[Report], reason: str) -> None:
         """Sends a start again that was not taken, ever more rarely. It waits apart, so that it delays nothing."""
         if self._is_news(entry):
-            pause = min(process_limits.REPORT_PAUSE * 2**entry.failures, limits.START_PAUSE)
+            pause = min(shared_limits.REPORT_PAUSE * 2**entry.failures, limits.START_PAUSE)
             observe(seen.start_put_off(entry.epoch, pause, reason))
             entry.failures += 1
             entry.not_before = self._loop.time() + pause

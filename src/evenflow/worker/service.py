@@ -12,13 +12,13 @@ from evenflow.core.ending import Ending, OutcomeName
 from evenflow.core.meter import Metric
 from evenflow.core.model import Enforcement
 from evenflow.errors import SettingsError
-from evenflow.fleet.claiming_service import ClaimingService
-from evenflow.fleet.limits import TEMPLATE_MEMORY
-from evenflow.fleet.service import Member
 from evenflow.forking.boot_clock import boot_time
 from evenflow.forking.owned_template import Reuse
 from evenflow.forking.remains import named
 from evenflow.killpoints import KillPoint, reached
+from evenflow.membership.claiming_service import ClaimingService
+from evenflow.membership.limits import TEMPLATE_MEMORY
+from evenflow.membership.service import Member
 from evenflow.telemetry.observing import observe
 from evenflow.telemetry.service import Loops
 from evenflow.wire.large_values import LargeValues

@@ -12,10 +12,10 @@ from evenflow.client.execution import ExecutionClient
 from evenflow.client.rest import RestClient
 from evenflow.core.limits import MAX_NAME_CHARS, MOST_VALUES_OF_FILE
 from evenflow.errors import ApiUnavailable
-from evenflow.fleet.given_values import GivenValues
 from evenflow.forking.owned_template import OwnedTemplate
 from evenflow.forking.sandbox import user_environment
 from evenflow.masker import Masker
+from evenflow.membership.given_values import GivenValues
 from evenflow.processor.parsing import ParseLimits, parse_file
 from evenflow.processor.service import PYTHON, TEMPLATE_MODULE, TEMPLATE_TIMEOUT
 from evenflow.wire.messages import AskValue, GivenValue
@@ -53,7 +53,7 @@ async def test_a_file_asks_for_so_many_names_and_for_each_as_often_as_it_likes(
 ) -> None:
     """R-AF1: the bound is 100."""
     assert MOST_VALUES_OF_FILE == 100
-    monkeypatch.setattr("evenflow.fleet.given_values.MOST_VALUES_OF_FILE", 3)
+    monkeypatch.setattr("evenflow.membership.given_values.MOST_VALUES_OF_FILE", 3)
     await rest.set_connection("warehouse", uri=URI)
     await rest.set_variable("ruled", value="x", dags=["sales_*"])
     masker = Masker()

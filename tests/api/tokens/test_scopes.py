@@ -14,7 +14,7 @@ from evenflow.client.execution import ExecutionClient
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.core.service import UserCodeKind
 from evenflow.errors import ApiRefused
-from evenflow.fleet.presence import identity
+from evenflow.membership.presence import identity
 from evenflow.wire import messages as m
 from evenflow.wire.code import archive_hash, pack
 from evenflow.wire.triggers import ClaimTriggers

@@ -13,7 +13,7 @@ from evenflow.client.execution import ExecutionClient
 from evenflow.core.ending import Ending
 from evenflow.core.executors import KUBERNETES
 from evenflow.errors import ApiRefused, NotAllowed, StaleEpoch
-from evenflow.fleet.presence import identity
+from evenflow.membership.presence import identity
 from evenflow.store.serving import executors
 from evenflow.wire import messages as m
 from tests.api.world import World

@@ -57,7 +57,7 @@ async def check(
 
 async def check_in(settings: Settings, files: Sequence[CheckedFile], environment: str) -> Checked:
     """Checks files with the Python of this environment; with Evenflow's own when the name is empty."""
-    from evenflow.fleet.environments import Environments
+    from evenflow.membership.environments import Environments
     from evenflow.processor.checking import check_files
     from evenflow.processor.parsing import ParseLimits
     from evenflow.processor.service import AIRFLOW_MODULE

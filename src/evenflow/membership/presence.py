@@ -18,9 +18,9 @@ from typing import Any, Protocol
 from evenflow.core.lease import Lease
 from evenflow.core.service import UserCodeKind
 from evenflow.errors import ApiNotTrusted, ApiRefused, ApiUnavailable
-from evenflow.fleet import observations as seen
-from evenflow.fleet.backoff import Backoff
 from evenflow.forking.boot_clock import boot_time
+from evenflow.membership import observations as seen
+from evenflow.membership.backoff import Backoff
 from evenflow.telemetry.observing import observe
 from evenflow.wire.messages import Beat, BeatAnswer, Register, Registered
 

@@ -8,10 +8,10 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Generic, TypeVar
 
 from evenflow.errors import ApiRefused, ApiUnavailable
-from evenflow.fleet import limits
-from evenflow.fleet import observations as seen
-from evenflow.fleet.backoff import Backoff
-from evenflow.fleet.presence import Presence
+from evenflow.membership import limits
+from evenflow.membership import observations as seen
+from evenflow.membership.backoff import Backoff
+from evenflow.membership.presence import Presence
 from evenflow.telemetry.observing import observe
 
 Q = TypeVar("Q")  # a claim

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from evenflow.fleet import limits
+from evenflow.membership import limits
 from evenflow.wire.messages import REFUSED_LOG, LogChunk, LostLog
 
 _TOO_FAST = "it was written faster than it could be stored"

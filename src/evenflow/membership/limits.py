@@ -1,4 +1,4 @@
-"""Every limit that the services of a fleet share, each with its reason. Sizes are bytes, times seconds."""
+"""Every limit that the services that run user code share, each with its reason. Sizes are bytes, times seconds."""
 
 from __future__ import annotations
 

@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from evenflow.errors import ApiRefused, ApiUnavailable, LogsNotStored
-from evenflow.fleet import limits
-from evenflow.fleet import observations as seen
-from evenflow.fleet.backoff import Backoff
-from evenflow.fleet.log_stream import LogStream
+from evenflow.membership import limits
+from evenflow.membership import observations as seen
+from evenflow.membership.backoff import Backoff
+from evenflow.membership.log_stream import LogStream
 from evenflow.telemetry.observing import observe
 from evenflow.wire.messages import LogChunk, Logs, LogsAnswer
 

@@ -11,18 +11,18 @@ from typing import NamedTuple, NoReturn
 
 from evenflow.core.settings import UTC
 from evenflow.errors import ApiRefused, ApiUnavailable, CodeArchiveError, EvenflowError
-from evenflow.fleet import limits
-from evenflow.fleet import observations as seen
-from evenflow.fleet.backoff import Backoff
-from evenflow.fleet.code_cache import CodeCache
-from evenflow.fleet.environments import NONE, Environments, NoSuchEnvironment
-from evenflow.fleet.given_values import GivenValues, ValueApi, WantedValue, text_of
 from evenflow.forking.boot_clock import boot_time
 from evenflow.forking.frames import FrameHeader
 from evenflow.forking.owned_template import OwnedTemplate, TemplateFailed
 from evenflow.forking.owned_trunk import OwnedTrunk
 from evenflow.forking.sandbox import Sandbox
 from evenflow.masker import Masker
+from evenflow.membership import limits
+from evenflow.membership import observations as seen
+from evenflow.membership.backoff import Backoff
+from evenflow.membership.code_cache import CodeCache
+from evenflow.membership.environments import NONE, Environments, NoSuchEnvironment
+from evenflow.membership.given_values import GivenValues, ValueApi, WantedValue, text_of
 from evenflow.telemetry.observing import observe
 
 

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
-from evenflow.fleet import limits
-from evenflow.fleet import observations as seen
+from evenflow.membership import limits
+from evenflow.membership import observations as seen
 from evenflow.telemetry.observing import observe
 from evenflow.wire.code import is_unpacked, unpack
 

@@ -8,7 +8,7 @@ import msgspec
 
 from evenflow.core.object_names import CONNECTION, VARIABLE
 from evenflow.errors import ApiRefused, ApiUnavailable, StaleEpoch
-from evenflow.fleet.backoff import ApiSilent, Backoff, Silences
+from evenflow.membership.backoff import ApiSilent, Backoff, Silences
 from evenflow.sdk.secrets.masking import secrets_in
 from evenflow.wire.messages import Message
 from evenflow.wire.questions import QUESTIONS, AskNamed, Found

@@ -1,4 +1,4 @@
-"""A service of a fleet, without its work: it joins, beats, drains when it is told to, and signs off when its work has ended."""
+"""A member, without its work: it joins, beats, drains when it is told to, and signs off when its work has ended."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from evenflow.client.execution import Credential, ExecutionClient
 from evenflow.client.http import PLAIN
 from evenflow.core.limits import LEASE_S
 from evenflow.core.service import UserCodeKind
-from evenflow.fleet import observations as seen
-from evenflow.fleet.presence import Presence, identity
 from evenflow.forking.sandbox import Sandbox
+from evenflow.membership import observations as seen
+from evenflow.membership.presence import Presence, identity
 from evenflow.telemetry.health import HealthMonitor
 from evenflow.telemetry.observing import observe
 from evenflow.telemetry.service import Loops, Service
@@ -24,7 +24,7 @@ from evenflow.wire.tls import Tls
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """One process of a fleet: its name, its API and its folder of files. ``token`` is the token of the fleet."""
+    """A process that joins: its name, its API and its folder of files. ``token`` is the token of its fleet."""
 
     name: str
     api_url: str
@@ -36,7 +36,7 @@ class Member:
     environments: Mapping[str, str] = field(default_factory=dict)  # paths of the Pythons that run others' files, by name
 
 
-class FleetService(Service):
+class MemberService(Service):
     """A service is its loops, and its reactions to answers to its beats."""
 
     kind: ClassVar[UserCodeKind]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Protocol
 
-from evenflow.fleet import limits
 from evenflow.masker import Masker
+from evenflow.membership import limits
 
 
 class Stream(Protocol):

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from evenflow.errors import ApiRefused, ApiUnavailable
-from evenflow.fleet import limits
-from evenflow.fleet import observations as seen
-from evenflow.fleet.backoff import Backoff
+from evenflow.membership import limits
+from evenflow.membership import observations as seen
+from evenflow.membership.backoff import Backoff
 from evenflow.telemetry.observing import observe
 
 

@@ -8,19 +8,19 @@ import os
 from abc import abstractmethod
 from typing import Any, ClassVar, Protocol
 
-from evenflow.fleet import limits
-from evenflow.fleet.claiming import Claiming, Polls
-from evenflow.fleet.code_cache import CodeCache
-from evenflow.fleet.environments import Environments
-from evenflow.fleet.log_shipper import LogShipper
-from evenflow.fleet.report_queue import ReportQueue
-from evenflow.fleet.service import FleetService, Member
-from evenflow.fleet.templates import TemplatePool
 from evenflow.forking import prctl
 from evenflow.forking.orphans import reap_adopted
 from evenflow.forking.owned_trunk import OwnedProcess
 from evenflow.forking.sandbox import user_environment
 from evenflow.masker import masker_of
+from evenflow.membership import limits
+from evenflow.membership.claiming import Claiming, Polls
+from evenflow.membership.code_cache import CodeCache
+from evenflow.membership.environments import Environments
+from evenflow.membership.log_shipper import LogShipper
+from evenflow.membership.report_queue import ReportQueue
+from evenflow.membership.service import Member, MemberService
+from evenflow.membership.templates import TemplatePool
 from evenflow.telemetry.service import Loops
 from evenflow.wire.messages import BeatAnswer
 
@@ -29,7 +29,7 @@ class AsksForWork(Protocol):
     polls: Polls[Any, Any]
 
 
-class ClaimingService(FleetService):
+class ClaimingService(MemberService):
     """Its templates run ``template_module``, or ``foreign_module`` in other environments. Code is kept in ``code_folder`` of its
     home.
     """

@@ -1,0 +1,1 @@
+"""What workers, processors and triggerers do beside their work: they register with the control plane, claim and report."""
