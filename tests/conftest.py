@@ -18,6 +18,9 @@ import pytest
 from psycopg import sql
 
 from evenflow.api.service import ApiService
+from evenflow.forking.owned_template import OwnedTemplate
+from evenflow.forking.sandbox import user_environment
+from evenflow.processor.service import PYTHON, TEMPLATE_MODULE, TEMPLATE_TIMEOUT
 from evenflow.runtime import dump
 from evenflow.runtime.embedded import EmbeddedPostgres, programs
 from evenflow.runtime.embedded import server as embedded_server
@@ -215,3 +218,12 @@ def evenflow_up() -> Iterator[RunningEvenflow]:
     """A whole Evenflow, for all tests of this process that ask for it. Its logs are in ``home/logs/services``."""
     with running_evenflow() as running:
         yield running
+
+
+@pytest.fixture
+async def template() -> AsyncIterator[OwnedTemplate]:
+    """What forks a process for each DAG file that a processor loads."""
+    environment = {**user_environment(os.environ), **PYTHON}
+    template = await OwnedTemplate.start(TEMPLATE_MODULE, {}, env=environment, load_timeout_s=TEMPLATE_TIMEOUT)
+    yield template
+    await template.close()

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any
 
+import aiohttp
 import psycopg
 import pytest
 
 from evenflow.api.service import ApiService
 from evenflow.client.execution import ExecutionClient
+from evenflow.client.rest import RestClient
 from tests import tokens
 from tests.api.world import ClientOfAll, World, new_worker
 
@@ -46,6 +48,19 @@ def processor_token(world: World) -> str:
 @pytest.fixture
 def operator_token(world: World) -> str:
     return tokens.operator_token(world.conn)
+
+
+@pytest.fixture
+async def rest(api_url: str, operator_token: str) -> AsyncIterator[RestClient]:
+    """For an admin."""
+    async with RestClient(api_url, operator_token) as client:
+        yield client
+
+
+@pytest.fixture
+async def http() -> AsyncIterator[aiohttp.ClientSession]:
+    async with aiohttp.ClientSession() as session:
+        yield session
 
 
 @pytest.fixture

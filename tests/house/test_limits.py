@@ -6,6 +6,8 @@ import ast
 import re
 from functools import cache
 
+import pytest
+
 from scripts.reference import limits
 from tests.house.project import nodes, source_modules, tree
 
@@ -43,7 +45,7 @@ def test_every_limit_has_a_reason() -> None:
 
 
 def test_no_limit_is_set_twice() -> None:
-    """One that several know stands in ``core.limits``, or in ``fleet.limits`` for the services of a fleet."""
+    """One that several know stands in ``core.limits``, or in ``membership.limits`` for the services that register."""
     found = [(name, ast.unparse(value)) for module in limits.MODULES for name, value in set_by(module).items()]
     assert {each for each in found if found.count(each) > 1} == set()
     shared = re.compile(rf"^(?:{'|'.join(set_by('evenflow.core.limits'))}) =", re.MULTILINE)
@@ -51,6 +53,7 @@ def test_no_limit_is_set_twice() -> None:
     assert again == {"evenflow.core.limits"}
 
 
+@pytest.mark.usefixtures("_parsed")
 def test_every_limit_is_asked_for() -> None:
     """So is every other constant of a module; what authors name is exported, or asked for by them."""
     asked = {

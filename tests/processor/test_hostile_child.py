@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from evenflow.errors import ApiUnavailable, CodeArchiveError
 from evenflow.forking.owned_template import OwnedTemplate
-from evenflow.forking.sandbox import user_environment
 from evenflow.processor import limits
 from evenflow.processor.delivery import _packed, deliver
 from evenflow.processor.parsing import Parsed, ParseLimits, parse_file
-from evenflow.processor.service import PYTHON, TEMPLATE_MODULE, TEMPLATE_TIMEOUT
 from evenflow.wire.messages import LeasedFile, ParsedAnswer, ParsedFile
 from tests.processor.bundle import a_dag
 
@@ -55,14 +52,6 @@ SAID = {
     "a signal": "os.kill(os.getpid(), 9)",
     "a closed socket": "os.close(link.fileno()); os._exit(0)",
 }
-
-
-@pytest.fixture
-async def template() -> AsyncIterator[OwnedTemplate]:
-    environment = {**user_environment(os.environ), **PYTHON}
-    template = await OwnedTemplate.start(TEMPLATE_MODULE, {}, env=environment, load_timeout_s=TEMPLATE_TIMEOUT)
-    yield template
-    await template.close()
 
 
 async def test_whatever_a_process_says_its_file_has_a_result(template: OwnedTemplate, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -20,12 +19,6 @@ DAILY = DagSpec(
     schedule=Schedule(kind="cron", cron="@daily", trigger=True),
     params={"n": RunParamSpec(default=3, schema={"type": "integer", "minimum": 1})},
 )
-
-
-@pytest.fixture
-async def rest(api_url: str, operator_token: str) -> AsyncIterator[RestClient]:
-    async with RestClient(api_url, operator_token) as client:
-        yield client
 
 
 def asked(days: int, **more: Any) -> dict[str, Any]:

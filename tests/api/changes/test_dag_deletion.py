@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +18,6 @@ from evenflow.store.serving import dag_deletion, operations
 from tests.api.world import World
 
 LEFT = ("dag", "dag_version", "task", "dag_run", "task_instance", "task_event", "run_event", "backfill", "asset_queue")
-
-
-@pytest.fixture
-async def rest(api_url: str, operator_token: str) -> AsyncIterator[RestClient]:
-    async with RestClient(api_url, operator_token) as client:
-        yield client
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
 
@@ -18,12 +17,6 @@ from tests.api.world import World
 from tests.waiting import until
 
 EXECUTORS = {"worker": [], "batch": ["etl"]}
-
-
-@pytest.fixture
-async def rest(api_url: str, operator_token: str) -> AsyncIterator[RestClient]:
-    async with RestClient(api_url, operator_token) as client:
-        yield client
 
 
 def worker_of(*queues: str, handed: bool = False) -> m.Register:

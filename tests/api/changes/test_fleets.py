@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import Coroutine
 from typing import Any
 
 import pytest
@@ -15,12 +15,6 @@ from evenflow.store.serving import scaling
 from tests.api.world import World
 from tests.waiting import WAIT_FOR_LOCKS, until
 from tests.world import at_once
-
-
-@pytest.fixture
-async def rest(api_url: str, operator_token: str) -> AsyncIterator[RestClient]:
-    async with RestClient(api_url, operator_token) as client:
-        yield client
 
 
 def up(world: World, name: str, *queues: str, target: str = "native", slots: int = 4) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import aiohttp
@@ -15,12 +14,6 @@ from evenflow.core.people.scopes import PersonScope
 from evenflow.errors import ApiRefused
 
 SLACK: dict[str, Any] = {"event": NotifiedEvent.TASK_FAILED, "notifier": NotifierKind.SLACK, "conn_id": "chat"}
-
-
-@pytest.fixture
-async def rest(api_url: str, operator_token: str) -> AsyncIterator[RestClient]:
-    async with RestClient(api_url, operator_token) as client:
-        yield client
 
 
 async def test_a_rule_is_made_changed_and_deleted(rest: RestClient) -> None:

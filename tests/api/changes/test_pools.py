@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 import pytest
 
 from evenflow.client.rest import RestClient
@@ -13,12 +11,6 @@ from tests.api.world import World
 
 GPU = DagSpec(dag_id="train", tasks=(TaskSpec(task_id="fit", operator="python", pool="gpu"),))
 WAKES = "select name, released from wake join concurrency_limit using (limit_id)"
-
-
-@pytest.fixture
-async def rest(api_url: str, operator_token: str) -> AsyncIterator[RestClient]:
-    async with RestClient(api_url, operator_token) as client:
-        yield client
 
 
 def patience(world: World) -> float | None:

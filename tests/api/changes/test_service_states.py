@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
 
@@ -16,12 +15,6 @@ from tests.api.world import World, new_worker
 
 OBJECTS = [("dag", "sales"), ("pool", "default_pool"), ("queue", "default"), ("worker", "w1"), ("system", "all")]
 STATES = ("draining", "resume_only", "paused", "frozen", "active")
-
-
-@pytest.fixture
-async def rest(api_url: str, operator_token: str) -> AsyncIterator[RestClient]:
-    async with RestClient(api_url, operator_token) as client:
-        yield client
 
 
 @pytest.fixture

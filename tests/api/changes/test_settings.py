@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -15,12 +14,6 @@ from evenflow.errors import ApiRefused
 from evenflow.wire import messages as m
 from evenflow.wire.code import archive_hash, pack
 from tests.api.world import World
-
-
-@pytest.fixture
-async def rest(api_url: str, operator_token: str) -> AsyncIterator[RestClient]:
-    async with RestClient(api_url, operator_token) as client:
-        yield client
 
 
 async def test_a_setting_has_its_default_until_somebody_sets_it(rest: RestClient, world: World) -> None:

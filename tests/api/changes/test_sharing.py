@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 import pytest
 
 from evenflow.client.rest import RestClient
@@ -11,12 +9,6 @@ from evenflow.errors import ApiRefused
 from evenflow.store.db.rows import execute
 from evenflow.store.scheduling.inbox import TURN_LIMITS, Turn
 from tests.api.world import World
-
-
-@pytest.fixture
-async def rest(api_url: str, operator_token: str) -> AsyncIterator[RestClient]:
-    async with RestClient(api_url, operator_token) as client:
-        yield client
 
 
 def version(world: World) -> int:

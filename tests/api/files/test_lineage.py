@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import aiohttp
@@ -37,12 +36,6 @@ class Collector:
     async def answer(self, request: web.Request) -> web.Response:
         self.taken.append((request.headers.get("Authorization"), await request.json()))
         return web.Response(status=self.status, headers={"Location": "/elsewhere"} if self.status == 302 else None)
-
-
-@pytest.fixture
-async def rest(api_url: str, operator_token: str) -> AsyncIterator[RestClient]:
-    async with RestClient(api_url, operator_token) as client:
-        yield client
 
 
 async def told(client: ExecutionClient, world: World, epoch: int = 1) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import AsyncIterator
 
 import pytest
 
@@ -27,12 +26,6 @@ SECOND = dataclasses.replace(
         TaskSpec(task_id="c", operator="bash", upstream=(1,)),
     ),
 )
-
-
-@pytest.fixture
-async def rest(api_url: str, operator_token: str) -> AsyncIterator[RestClient]:
-    async with RestClient(api_url, operator_token) as client:
-        yield client
 
 
 async def deliver(processor: ExecutionClient, fingerprint: str, spec: DagSpec, code: str, **other: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import aiohttp
@@ -27,12 +27,6 @@ def logs(tmp_path: Path) -> Iterator[LogDirectory]:
     directory = LogDirectory(tmp_path / "logs")
     yield directory
     directory.close()
-
-
-@pytest.fixture
-async def rest(api_url: str, operator_token: str) -> AsyncIterator[RestClient]:
-    async with RestClient(api_url, operator_token) as client:
-        yield client
 
 
 def files_under(folder: Path) -> list[Path]:

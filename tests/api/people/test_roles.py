@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import AsyncIterator
 
 import aiohttp
 import pytest
@@ -344,12 +343,6 @@ async def test_who_has_a_scope_gets_where_routes_keep_to_it_and_no_further(
 
 def test_roles_are_a_ladder() -> None:
     assert [[one.allows(other) for other in Role] for one in Role] == [[at >= below for below in range(4)] for at in range(4)]
-
-
-@pytest.fixture
-async def http() -> AsyncIterator[aiohttp.ClientSession]:
-    async with aiohttp.ClientSession() as session:
-        yield session
 
 
 @pytest.mark.parametrize("role", Role)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
 
@@ -37,12 +36,6 @@ insert into variable (key, val, is_encrypted) values
     ('sealed', 7, 1), (null, 'x', 0), (x'ff', 'x', 0), (cast(x'ff' as text), 'x', 0);
 insert into slot_pool values ('good', 3, '', 0), ('many', 'open-sesame', '', 0), ('wide', 99999999999, '', 0);
 """
-
-
-@pytest.fixture
-async def rest(api_url: str, operator_token: str) -> AsyncIterator[RestClient]:
-    async with RestClient(api_url, operator_token) as client:
-        yield client
 
 
 def _house(folder: Path, rows: str) -> str:

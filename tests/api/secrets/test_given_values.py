@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -13,11 +11,9 @@ from evenflow.client.rest import RestClient
 from evenflow.core.limits import MAX_NAME_CHARS, MOST_VALUES_OF_FILE
 from evenflow.errors import ApiUnavailable
 from evenflow.forking.owned_template import OwnedTemplate
-from evenflow.forking.sandbox import user_environment
 from evenflow.masker import Masker
 from evenflow.membership.given_values import GivenValues
 from evenflow.processor.parsing import ParseLimits, parse_file
-from evenflow.processor.service import PYTHON, TEMPLATE_MODULE, TEMPLATE_TIMEOUT
 from evenflow.wire.messages import AskValue, GivenValue
 
 URI = "postgresql://etl:open-sesame@db/sales"
@@ -32,20 +28,6 @@ answer, _ = link.ask({"tell": "asks", "kind": "connection", "name": "warehouse"}
 with DAG("asking", description=answer["text"]%s):
     pass
 """
-
-
-@pytest.fixture
-async def rest(api_url: str, operator_token: str) -> AsyncIterator[RestClient]:
-    async with RestClient(api_url, operator_token) as client:
-        yield client
-
-
-@pytest.fixture
-async def template() -> AsyncIterator[OwnedTemplate]:
-    environment = {**user_environment(os.environ), **PYTHON}
-    template = await OwnedTemplate.start(TEMPLATE_MODULE, {}, env=environment, load_timeout_s=TEMPLATE_TIMEOUT)
-    yield template
-    await template.close()
 
 
 async def test_a_file_asks_for_so_many_names_and_for_each_as_often_as_it_likes(

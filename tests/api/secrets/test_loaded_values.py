@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 
 import pytest
@@ -15,12 +14,6 @@ from tests.api.world import World
 
 URI = "postgresql://etl:open-sesame@db/sales"
 WANTED = m.AskValue(kind="connection", name="warehouse", file="sales.py")
-
-
-@pytest.fixture
-async def rest(api_url: str, operator_token: str) -> AsyncIterator[RestClient]:
-    async with RestClient(api_url, operator_token) as client:
-        yield client
 
 
 async def test_what_all_dags_may_use_is_given_and_told(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -21,12 +20,6 @@ from evenflow.wire import questions as q
 from tests.api.world import World
 
 URI = "postgresql://me:open-sesame@db:5433/sales?api_key=hush-hush&sslmode=require"
-
-
-@pytest.fixture
-async def rest(api_url: str, operator_token: str) -> AsyncIterator[RestClient]:
-    async with RestClient(api_url, operator_token) as client:
-        yield client
 
 
 async def test_a_connection_is_sealed_and_shown_without_its_secrets(rest: RestClient, world: World, tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
 from typing import Any
 
 import aiohttp
@@ -29,12 +28,6 @@ PATH = "/api/v1/capacity/live"
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "LIVE_CAPACITY_PAUSE", 0.05)
     monkeypatch.setattr(limits, "LIVE_CAPACITY_SWEEP", 0.1)
-
-
-@pytest.fixture
-async def http() -> AsyncIterator[aiohttp.ClientSession]:
-    async with aiohttp.ClientSession() as session:
-        yield session
 
 
 def slots(news: dict[str, Any]) -> dict[str, int]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -22,12 +21,6 @@ from evenflow.store.scheduling.incarnation import begin_incarnation
 from tests.api.world import World
 from tests.tokens import operator_token as new_operator_token
 from tests.waiting import DEADLINE_S
-
-
-@pytest.fixture
-async def rest(api_url: str, operator_token: str) -> AsyncIterator[RestClient]:
-    async with RestClient(api_url, operator_token) as client:
-        yield client
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 
 import pytest
@@ -14,12 +13,6 @@ from evenflow.wire import questions as q
 from tests.api.world import World
 
 SECRET = "open-sesame"
-
-
-@pytest.fixture
-async def rest(api_url: str, operator_token: str) -> AsyncIterator[RestClient]:
-    async with RestClient(api_url, operator_token) as client:
-        yield client
 
 
 async def told(rest: RestClient, name: str | None = None, action: str | None = None) -> list[tuple[str, str]]:

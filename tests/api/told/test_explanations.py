@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import AsyncIterator
 
 import pytest
 
@@ -14,12 +13,6 @@ from evenflow.core.why import AwaitsUpstreams, AwaitsWorker
 from evenflow.errors import ApiRefused
 from tests.api.world import SPEC, World
 from tests.tokens import operator_token
-
-
-@pytest.fixture
-async def rest(api_url: str, operator_token: str) -> AsyncIterator[RestClient]:
-    async with RestClient(api_url, operator_token) as client:
-        yield client
 
 
 async def test_why(rest: RestClient, world: World) -> None:

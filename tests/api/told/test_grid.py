@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -23,12 +22,6 @@ FIRST = DagSpec(
 SECOND = dataclasses.replace(
     FIRST, tasks=(TaskSpec(task_id="first", operator="python"), TaskSpec(task_id="a", operator="python", upstream=(0,)))
 )
-
-
-@pytest.fixture
-async def rest(api_url: str, operator_token: str) -> AsyncIterator[RestClient]:
-    async with RestClient(api_url, operator_token) as client:
-        yield client
 
 
 async def test_runs_of_several_versions_stand_in_one_grid(rest: RestClient, world: World) -> None:

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Any
-
-import pytest
 
 from evenflow.client.rest import RestClient
 from tests.api.world import World
@@ -51,12 +48,6 @@ MARTS: dict[str, list[dict[str, Any]]] = {
     ],
     "violations": [],
 }
-
-
-@pytest.fixture
-async def rest(api_url: str, operator_token: str) -> AsyncIterator[RestClient]:
-    async with RestClient(api_url, operator_token) as client:
-        yield client
 
 
 async def test_where_the_pipeline_has_returned_nothing_that_is_said(rest: RestClient) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -56,12 +55,6 @@ class Talking:
 def talking(world: World, client: ExecutionClient, monkeypatch: pytest.MonkeyPatch) -> Talking:
     monkeypatch.setattr(limits, "LOG_STATE_CHECK", 0.1)
     return Talking(world, client)
-
-
-@pytest.fixture
-async def http() -> AsyncIterator[aiohttp.ClientSession]:
-    async with aiohttp.ClientSession() as session:
-        yield session
 
 
 async def heard(reader: Reader) -> tuple[str, str, bool]:

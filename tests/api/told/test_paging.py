@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import AsyncIterator
 from functools import partial
 from itertools import zip_longest
 from typing import Any
@@ -70,12 +69,6 @@ PAGED = [
     for name, route in vars(RestClient).items()
     if isinstance(route, Route) and isinstance(made := route.request(), type) and issubclass(made, PageQuery)
 ]
-
-
-@pytest.fixture
-async def rest(api_url: str, operator_token: str) -> AsyncIterator[RestClient]:
-    async with RestClient(api_url, operator_token) as client:
-        yield client
 
 
 @pytest.fixture

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 import pytest
 
 from evenflow.client.rest import RestClient
@@ -12,12 +10,6 @@ from evenflow.errors import ApiRefused
 from tests.api.world import World
 
 REASON = "KeyError in scheduler/branches.py, line 44"
-
-
-@pytest.fixture
-async def rest(api_url: str, operator_token: str) -> AsyncIterator[RestClient]:
-    async with RestClient(api_url, operator_token) as client:
-        yield client
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -16,13 +15,6 @@ from evenflow.core.model import DagSpec, RunParamSpec, Schedule, TaskSpec
 from evenflow.errors import ApiRefused
 from tests.api.world import SPEC, World
 from tests.tokens import operator_token
-
-
-@pytest.fixture
-async def rest(api_url: str, operator_token: str) -> AsyncIterator[RestClient]:
-    async with RestClient(api_url, operator_token) as client:
-        yield client
-
 
 SCHEDULED = DagSpec(
     dag_id="nightly",

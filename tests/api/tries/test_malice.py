@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -16,12 +15,6 @@ from evenflow.wire import questions as q
 from tests.api.world import World
 
 DEEP = b"[" * 60_000 + b"]" * 60_000  # PostgreSQL's parser of JSON goes as deep as its stack
-
-
-@pytest.fixture
-async def rest(api_url: str, operator_token: str) -> AsyncIterator[RestClient]:
-    async with RestClient(api_url, operator_token) as client:
-        yield client
 
 
 async def test_json_that_is_too_deep_for_the_database(client: ExecutionClient, world: World) -> None:

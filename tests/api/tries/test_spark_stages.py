@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -15,12 +14,6 @@ from tests.api.world import World
 
 APPLICATION = {"application_id": "local-17", "is_local": True, "cores": 4, "memory_mib": 1024}
 SLOW = {"stage_id": 1, "name": "join", "tasks": 8, "done_tasks": 8, "wall_s": 40.0, "median_task_s": 5.0, "longest_task_s": 39.0}
-
-
-@pytest.fixture
-async def rest(api_url: str, operator_token: str) -> AsyncIterator[RestClient]:
-    async with RestClient(api_url, operator_token) as client:
-        yield client
 
 
 async def tells(client: ExecutionClient, world: World, *stages: dict[str, Any], epoch: int = 1) -> None:

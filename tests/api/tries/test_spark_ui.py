@@ -71,12 +71,6 @@ async def driver() -> AsyncIterator[Driver]:
     await runner.cleanup()
 
 
-@pytest.fixture
-async def rest(api_url: str, operator_token: str) -> AsyncIterator[RestClient]:
-    async with RestClient(api_url, operator_token) as client:
-        yield client
-
-
 async def told(client: ExecutionClient, world: World, url: str, *, is_shared: bool = False) -> None:
     """A run with a try that says that its page is there."""
     world.dispatch(world.run(world.add_dag()), 1)

@@ -52,12 +52,6 @@ class TaskClient:
 
 
 @pytest.fixture
-async def http() -> AsyncIterator[aiohttp.ClientSession]:
-    async with aiohttp.ClientSession() as session:
-        yield session
-
-
-@pytest.fixture
 async def rest(api_url: str, world: World) -> AsyncIterator[RestClient]:
     async with RestClient(api_url, operator_token(world.conn)) as client:
         yield client

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -39,12 +38,6 @@ OTHER = DagSpec(
     groups=(GroupSpec(group_id="g"), GroupSpec(group_id="g.h", parent=0)),
     params={"n": RunParamSpec(default=1, schema={"type": "integer"})},
 )
-
-
-@pytest.fixture
-async def rest(api_url: str, operator_token: str) -> AsyncIterator[RestClient]:
-    async with RestClient(api_url, operator_token) as client:
-        yield client
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ from typing import Annotated
 
 from fastapi import Path
 
+from evenflow.api.capacity import read_executors
 from evenflow.api.refusals import Refused
 from evenflow.api.rest.context import Actor, Connection, InScope
 from evenflow.api.rest.routes import Routes
-from evenflow.api.streams.capacity import read_executors
 from evenflow.contracts.rest.executors import Executor, ExecutorChange
 from evenflow.contracts.rest.record import ObjectName, Page
 from evenflow.core.executors import KINDS, check_kind, check_options

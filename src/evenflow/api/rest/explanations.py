@@ -8,12 +8,12 @@ from typing import Annotated
 
 from fastapi import Path, Query, Request
 
+from evenflow.api.capacity import read_pools
 from evenflow.api.refusals import Refused, no_pool
 from evenflow.api.rest.context import Connection, InScope
 from evenflow.api.rest.paging import part_of
 from evenflow.api.rest.routes import Routes
 from evenflow.api.run_names import stretch_of
-from evenflow.api.streams.capacity import read_pools
 from evenflow.contracts.rest.insights import Insights
 from evenflow.contracts.rest.plan import Plan
 from evenflow.contracts.rest.queries import InstanceQuery, PlanQuery, RunNameQuery, WaitingQuery
@@ -66,7 +66,7 @@ async def get_plan(conn: Connection, scope: InScope, query: Annotated[PlanQuery,
     """
     resized = None
     if query.pool is not None and query.slots is not None:
-        if query.pool not in {pool.name for pool in await read_pools(conn, scope=scope)}:
+        if not await read_pools(conn, query.pool, scope=scope):
             raise no_pool(query.pool)
         resized = ResizedPool(query.pool, query.slots)
     elif query.pool is not None or query.slots is not None:

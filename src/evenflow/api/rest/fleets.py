@@ -142,13 +142,13 @@ async def _set(conn: AsyncConn, actor: str, name: str, change: FleetChange) -> N
 
 def _check_new(name: str, target: str, queues: list[str], policy: ScalingPolicy, options: Mapping[str, Any]) -> None:
     """Raises :class:`Refused` for a fleet whose workers no host would start."""
-    if target in KEPT_BY_UP or (target == KUBERNETES and not options):
-        of = target if target in KEPT_BY_UP else NATIVE
+    meant = NATIVE if target == KUBERNETES and not options else target  # without a Deployment, workers of a host
+    if meant in KEPT_BY_UP:
         raise Refused(
             422,
             "bad_value",
             f"There is no fleet {name!r}. One of the workers of a host is made by evenflow up there, which starts them.",
-            hint=f"Type on the host: {up_again(of, policy, queues)}. If pods of a Deployment are the workers, name it here: "
+            hint=f"Type on the host: {up_again(meant, policy, queues)}. If pods of a Deployment are the workers, name it here: "
             "--target kubernetes --of-target.deployment NAME",
         )
 

@@ -9,10 +9,10 @@ from typing import Annotated
 from fastapi import Path
 
 from evenflow.api import limits
+from evenflow.api.capacity import read_pools
 from evenflow.api.refusals import Refused, no_pool
 from evenflow.api.rest.context import Actor, Connection, InScope
 from evenflow.api.rest.routes import Routes
-from evenflow.api.streams.capacity import read_pools
 from evenflow.contracts.rest.pools import Pool, PoolChange
 from evenflow.contracts.rest.record import ObjectName, Page
 from evenflow.contracts.rest.sharing import Sharing, SharingChange, Tenant
@@ -69,10 +69,10 @@ async def delete_pool(conn: Connection, actor: Actor, name: str) -> Pool:
 
 async def _found_pool(conn: AsyncConn, name: str) -> Pool:
     """Raises :class:`Refused`."""
-    for pool in await read_pools(conn):
-        if pool.name == name:
-            return pool
-    raise no_pool(name)
+    found = await read_pools(conn, name)
+    if not found:
+        raise no_pool(name)
+    return found[0]
 
 
 def _shown(users: list[pools.PoolUser]) -> str:

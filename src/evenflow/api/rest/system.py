@@ -10,10 +10,10 @@ from typing import Annotated, Any
 from fastapi import Query, Request
 
 from evenflow.api import limits
+from evenflow.api.capacity import read_push_executors, read_queues
 from evenflow.api.rest.context import Actor, Connection, InScope, InSlice
 from evenflow.api.rest.paging import part_of
 from evenflow.api.rest.routes import Routes
-from evenflow.api.streams.capacity import read_push_executors, read_queues
 from evenflow.contracts.rest.audit import Audit
 from evenflow.contracts.rest.queries import ChangeQuery
 from evenflow.contracts.rest.record import Page

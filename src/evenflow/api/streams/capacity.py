@@ -12,59 +12,16 @@ from hashlib import blake2b
 
 from evenflow.api import limits
 from evenflow.api import observations as seen
+from evenflow.api.capacity import read_pools, read_push_executors, read_queues, with_troubles
 from evenflow.api.refusals import Refused
 from evenflow.api.streams.pages import ToldStream
 from evenflow.contracts.rest.capacity import Capacity
-from evenflow.contracts.rest.executors import Executor
-from evenflow.contracts.rest.pools import Pool
-from evenflow.contracts.rest.system import PushExecutorStatus, QueueStatus
-from evenflow.core.limits import LEASE_S
-from evenflow.core.selection.pool_policy import PoolPolicy
 from evenflow.explaining.plan import read_plan
-from evenflow.explaining.serving import executor_trouble, queue_trouble
-from evenflow.store.db.connect import AsyncConn, AsyncPool
-from evenflow.store.serving import executors, pools, views
+from evenflow.store.db.connect import AsyncPool
 from evenflow.telemetry.observing import observe
 
 _DIGEST = 16  # bytes
 _CURSOR = re.compile(f"[0-9a-f]{{{2 * _DIGEST}}}")
-
-
-async def read_pools(conn: AsyncConn, *, scope: str | None = None) -> list[Pool]:
-    return [
-        Pool(
-            name=row["name"],
-            description=row["description"],
-            slots=row["slots"],
-            used=row["used"],
-            policy=str(PoolPolicy(row["patience_s"])),
-            while_deferred=row["while_deferred"],
-        )
-        for row in await pools.list_pools(conn, scope=scope)
-    ]
-
-
-async def read_executors(conn: AsyncConn, name: str | None = None, *, scope: str | None = None) -> list[Executor]:
-    """Returns all executors, or the one of this name."""
-    return await _with_troubles(conn, await read_push_executors(conn, scope=scope), name, scope)
-
-
-async def _with_troubles(
-    conn: AsyncConn, pushed: list[PushExecutorStatus], name: str | None = None, scope: str | None = None
-) -> list[Executor]:
-    troubles = {one.name: one.trouble for one in pushed}
-    rows = await executors.list_executors(conn, name, scope=scope)
-    return [Executor.model_validate({**row, "trouble": troubles.get(row["name"])}) for row in rows]
-
-
-async def read_queues(conn: AsyncConn, *, scope: str | None = None) -> list[QueueStatus]:
-    rows = await views.list_queues(conn, lease_s=LEASE_S, scope=scope)
-    return [QueueStatus.model_validate({**row, "trouble": queue_trouble(row)}) for row in rows]
-
-
-async def read_push_executors(conn: AsyncConn, *, scope: str | None = None) -> list[PushExecutorStatus]:
-    rows = await views.list_push_executors(conn, lease_s=LEASE_S, scope=scope)
-    return [PushExecutorStatus.model_validate({**row, "trouble": executor_trouble(row)}) for row in rows]
 
 
 def check_cursor(cursor: str) -> None:
@@ -142,7 +99,7 @@ class CapacityStreams:
             pushed = await read_push_executors(conn, scope=scope)
             return Capacity(
                 pools=await read_pools(conn, scope=scope),
-                executors=await _with_troubles(conn, pushed, scope=scope),
+                executors=await with_troubles(conn, pushed, scope=scope),
                 queues=await read_queues(conn, scope=scope),
                 push_executors=pushed,
                 plan=await read_plan(conn, limit=limits.LIVE_LANES, scope=scope),

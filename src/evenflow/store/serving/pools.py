@@ -22,9 +22,10 @@ class PoolUser(NamedTuple):
     run_id: str | None  # of a run that has not ended; null: the newest version of the DAG
 
 
-async def list_pools(conn: AsyncConn, *, scope: str | None = None) -> list[dict[str, Any]]:
-    """All pools: name, description, slots, used, patience_s, while_deferred."""
-    return await (await conn.cursor(row_factory=dict_row).execute(sql("pools/list_all"), {"scope": scope})).fetchall()
+async def list_pools(conn: AsyncConn, name: str | None = None, *, scope: str | None = None) -> list[dict[str, Any]]:
+    """All pools, or one: name, description, slots, used, patience_s, while_deferred."""
+    asked = {"name": name, "scope": scope}
+    return await (await conn.cursor(row_factory=dict_row).execute(sql("pools/list_all"), asked)).fetchall()
 
 
 async def set_pool(
