@@ -45,6 +45,13 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert broken == []
 
 
+def test_the_index_leads_to_every_page() -> None:
+    index = (DOCS / "README.md").read_text(encoding="utf-8")
+    kinds = ("tutorials", "how-to", "reference", "explanations")
+    pages = {path.relative_to(DOCS).as_posix() for kind in kinds for path in (DOCS / kind).glob("*.md")}
+    assert pages - set(re.findall(r"\]\(([^)\s]+)\)", index)) == set()
+
+
 @pytest.mark.parametrize("page", MAPS, ids=name_of)
 def test_every_place_that_a_map_names_exists(page: Path) -> None:
     """Also without a link: ``scheduler/past.py``, or ``files.py`` of what the row names before."""
@@ -138,3 +145,15 @@ def test_there_is_a_picture_of_the_architecture() -> None:
     picture = (DOCS / "evenflow.svg").read_text(encoding="utf-8")
     assert "prefers-color-scheme: dark" in picture
     assert "evenflow.svg" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_what_is_said_of_airflows_examples_is_what_they_do() -> None:
+    """Where the pages count how many of its modules load as they are, and how many are refused."""
+    expected = json.loads((ROOT / "tests" / "airflow" / "examples.json").read_text(encoding="utf-8")).values()
+    loaded = sum("loaded" in each for each in expected)
+    figures = (str(len(expected)), str(loaded), str(len(expected) - loaded))
+    said = re.compile(
+        r"(\d+) example modules (?:of Airflow .+? and its standard provider .+?, )?(\d+) load, and (\d+) are refused by name"
+    )
+    for page in (ROOT / "README.md", DOCS / "how-to" / "run-your-airflow-dags.md"):
+        assert said.findall(page.read_text(encoding="utf-8")) == [figures], name_of(page)

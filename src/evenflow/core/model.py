@@ -16,7 +16,7 @@ import functools
 import json
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Annotated, Any, Literal, NewType
+from typing import Annotated, Any, Literal
 
 from evenflow.core import limits
 from evenflow.core.bounds import Between, Bytes, Chars, Iso8601, Items, JsonBytes, OneOf
@@ -29,12 +29,6 @@ from evenflow.core.trigger_rules import TriggerRule
 from evenflow.errors import DagError
 
 FORMAT = 1
-
-DagId = NewType("DagId", str)
-TaskId = NewType("TaskId", str)
-RunKey = NewType("RunKey", int)  # database key of a run, time-ordered
-TaskIndex = NewType("TaskIndex", int)
-Epoch = NewType("Epoch", int)
 
 UNMAPPED = -1  # map_index of a task that is not mapped
 DEFAULT_POOL = "default_pool"
