@@ -56,6 +56,18 @@ def test_a_role_logs_in_again_when_its_token_is_over(vault: VaultServer, monkeyp
     assert vault.logins == 2
 
 
+def test_a_login_that_vault_refuses_says_what_to_set(vault: VaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-SE4: a secret id that is over is no outage."""
+    monkeypatch.delenv("VAULT_TOKEN")
+    monkeypatch.setenv("VAULT_ROLE_ID", ROLE)
+    monkeypatch.setenv("VAULT_SECRET_ID", "a-secret-id-that-is-over")
+    with pytest.raises(SecretStoreError, match=r"refuses the login of VAULT_ROLE_ID with VAULT_SECRET_ID") as refused:
+        VaultSecrets("secret", "evenflow").read("variable", "x")
+    assert "a new secret id of the role" in str(refused.value)
+    assert "over" not in str(refused.value).replace("is over", "")
+    assert not vault.logins
+
+
 @pytest.mark.parametrize(
     ("fields", "said"),
     [

@@ -112,6 +112,7 @@ class AskNamed(Message):
 class Found(Message, omit_defaults=False):
     text: str | None = None  # null: not defined in the database
     similar: list[str] = field(default_factory=list)  # names of similar length that the DAG may use
+    stores: list[str] = field(default_factory=list)  # names of the secret stores that do not have it either
 
 
 class SetVariable(Message):

@@ -76,6 +76,19 @@ async def test_a_try_gets_what_a_store_has_and_the_database_comes_after(
     assert told == [("variable.ask", "region"), ("connection.ask", "warehouse")]
 
 
+async def test_a_try_is_told_which_stores_have_no_such_name(api: ApiService, world: World) -> None:
+    """R-SE4: whoever stores it has to know where it was looked for."""
+    world.dispatch(world.run(world.add_dag()), 1)
+    token = world.try_token(1)
+    client = ExecutionClient(f"http://127.0.0.1:{api.port}", token)
+    found = await client.ask(token, "variable", AskNamed(name="none", similar=True))
+    await client.close()
+    assert isinstance(found, Found)
+    vault, environment = found.stores
+    assert vault.startswith("Vault at http://127.0.0.1:")
+    assert environment == "the API's environment (SECRET_*)"
+
+
 @pytest.mark.parametrize("rule", ["of the secret", "of the database"])
 async def test_rules_hold_for_what_a_store_has(trying: Trying, vault: VaultServer, rest: RestClient, rule: str) -> None:
     dags = {"dags": "finance_*"} if rule == "of the secret" else {}

@@ -29,6 +29,11 @@ class SecretFinder:
         self._pool, self._vault, self._stores = pool, vault, stores
         self._asked = AskedSecrets()
 
+    @property
+    def stores(self) -> list[str]:
+        """The names of the stores that are asked beside the database."""
+        return self._stores.names
+
     async def find(
         self, kind: SealedKind, name: str, row: Row | None, rule: SecretRule, *, asker: str, detail: dict[str, Any]
     ) -> str | None:

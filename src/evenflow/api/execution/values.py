@@ -129,7 +129,8 @@ class ValueRoutes:
         if text is not None or not message.similar:
             return Found(text=text)
         async with self._pool.connection() as conn:
-            return Found(similar=await self._similar(conn, kind, message.name, dag_id, bundle))
+            similar = await self._similar(conn, kind, message.name, dag_id, bundle)
+        return Found(similar=similar, stores=self._finder.stores)
 
     async def _similar(self, conn: AsyncConn, kind: SealedKind, name: str, dag_id: str, bundle: str) -> list[str]:
         """Returns only names that the DAG may use. The caller picks the nearest, so only its own process pays for the

@@ -81,7 +81,14 @@ class VaultSecrets:
         with self._login:
             if self._client.token == used:
                 role, secret = self._role
-                self._client.auth.approle.login(role_id=role, secret_id=secret)
+                errors = self._hvac.exceptions
+                try:
+                    self._client.auth.approle.login(role_id=role, secret_id=secret)
+                except (errors.InvalidRequest, errors.Unauthorized, errors.Forbidden, errors.InvalidPath):
+                    raise SecretStoreError(
+                        f"{self.name} refuses the login of VAULT_ROLE_ID with VAULT_SECRET_ID. Set a new secret id of the role: "
+                        "vault write -f auth/approle/role/ROLE/secret-id"
+                    ) from None
 
     def _read(self, place: str) -> Mapping[str, Any]:
         answer = self._client.secrets.kv.v2.read_secret_version(path=place, mount_point=self._mount, raise_on_deleted_version=True)

@@ -45,13 +45,14 @@ def find_here(kind: SealedKind, name: str, environ: Mapping[str, str] = os.envir
 
 
 def not_defined(kind: SealedKind, name: str) -> str:
-    """Returns the beginning of a message: what this host defines, and a suggestion. The database suggests only names that the DAG
-    may use.
+    """Returns the beginning of a message: what this host defines, which stores were asked, and a suggestion. The database suggests
+    only names that the DAG may use.
     """
-    there = [] if (way := outside.way()) is None else way.ask(kind, {"name": name, "similar": True}).get("similar", [])
+    told = {} if (way := outside.way()) is None else way.ask(kind, {"name": name, "similar": True})
     here = _known_names(kind)
     shown = f" (this host defines: {few(here)})" if here else ""
-    return f"{kind.capitalize()} {name!r} is not defined{shown}.{meant(kind, name, there)}"
+    nor = "".join(f", nor is it in {store}" for store in told.get("stores", []))
+    return f"{kind.capitalize()} {name!r} is not defined{shown}{nor}.{meant(kind, name, told.get('similar', []))}"
 
 
 def meant(kind: SealedKind, name: str, there: Sequence[str]) -> str:
