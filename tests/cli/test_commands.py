@@ -241,6 +241,24 @@ def test_doctor_tells_of_what_is_lost_and_of_history_without_partitions(evenflow
     assert "0 days ahead, not 7" in findings["History"]["found"]
 
 
+@pytest.mark.parametrize(
+    ("refused", "told"), [(None, "Start one: evenflow launcher"), ("No API is set.", "One that lives says: No API is set.")]
+)
+def test_doctor_names_executors_that_no_launcher_serves(evenflow, db, database_url: str, refused: str | None, told: str) -> None:
+    """R-ST10: as ``evenflow status`` and ``evenflow executors show`` do."""
+    db.execute("insert into executor (name, kind, queues, changed_by) values ('pods', 'kubernetes', '{heavy}', 'ada')")
+    if refused is not None:
+        row = "insert into service (kind, name, host, pid, version, state, detail) values (%s, 'l', 'h', 1, '0', 'active', %s)"
+        db.execute(row, ["launcher", json.dumps({"executors": [], "refused": {"pods": refused}})])
+    done = evenflow("doctor", "--json", DATABASE_URL=database_url, API_PORT="0")
+    (found,) = [finding for finding in json.loads(done.stdout)["findings"] if finding["what"] == "Executors"]
+    assert (found["verdict"], found["found"], found["cure"]) == (
+        "warn",
+        "No launcher serves pods, the executor of heavy: nothing is sent there.",
+        told,
+    )
+
+
 def test_a_token_of_a_person_has_a_name_that_no_part_of_evenflow_has(evenflow, database_url: str) -> None:
     """R-SE3: events say who did what."""
     done = evenflow("tokens", "create", "operator", "--name", "Scheduler", DATABASE_URL=database_url)
@@ -374,6 +392,12 @@ def test_the_port_of_up_is_told(evenflow: Evenflow) -> None:
     ("typed", "said"),
     [
         ("rn", 'Unknown command "rn". Did you mean "run"?'),
+        (
+            "fleet",
+            'Unknown command "fleet". What the page Fleet shows has commands of its own: evenflow status, evenflow executors list',
+        ),
+        ("workers list", "Workers are in evenflow status; evenflow worker starts one."),
+        ("logs daily load", "evenflow tasks logs DAG TASK"),
         ("pools create small 1", 'Did you mean "set"?'),
         ("variables get colour", 'Did you mean "show"?'),
         ("connections add db", 'Did you mean "set"?'),

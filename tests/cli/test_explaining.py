@@ -152,8 +152,12 @@ SAID: list[tuple[x.Reason, tuple[str, ...]]] = [
         ),
     ),
     (
-        x.AwaitsWorker(**OF_EXECUTOR, launchers=1),
-        ("It goes to batch, the executor of the queue gpu", "celery -A evenflow.celery_app worker -Q gpu"),
+        x.AwaitsWorker(**{**OF_EXECUTOR, "ahead": 3}, launchers=1),
+        (
+            "It goes to batch, the executor of the queue gpu",
+            "that of the broker, which delivers first what was sent first; 3 tasks rank before it here",
+            "celery -A evenflow.celery_app worker -Q gpu",
+        ),
     ),
     (
         x.AwaitsWorker(**OF_EXECUTOR, launchers=1, refusal="the broker is away"),
@@ -257,6 +261,15 @@ def test_each_reason_in_words(reason: x.Reason, said: tuple[str, ...], capsys: p
     assert shown.startswith("t[3] of d/r is scheduled\n")
     for text in said:
         assert text in shown
+
+
+@pytest.mark.usefixtures("wide")
+@pytest.mark.parametrize("more", [{"executor_kind": "kubernetes", "launchers": 1, "pod": POD}, {"refusal": "no broker is set"}])
+def test_there_is_no_line_where_a_try_goes_by_itself(more: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+    """R-ST10: each try has a pod of its own, and what is sent nowhere has no place in any line."""
+    reason = x.AwaitsWorker(**{**OF_EXECUTOR, "ahead": 7, **more})
+    print_why(Why(dag_id="d", run_id="r", task_id="t", map_index=3, state="queued", run_state="running", reasons=[reason]))
+    assert "place in line" not in capsys.readouterr().out
 
 
 def test_commands_are_whole_on_a_narrow_screen(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from cyclopts import App, CoercionError, CycloptsError, MissingArgumentError, Parameter, UnknownCommandError
 
-from evenflow.cli.commands import COMMANDS
+from evenflow.cli.commands import COMMANDS, INSTEAD
 from evenflow.cli.input.questions import Declined
 from evenflow.cli.output.terminal import errors
 from evenflow.errors import EvenflowError
@@ -82,6 +82,12 @@ def _wrong_usage(error: CycloptsError) -> Text:
 
 
 def _what_is_wrong(error: CycloptsError) -> str | Text:
+    if (
+        isinstance(error, UnknownCommandError)
+        and not error.command_chain
+        and (typed := (error.unused_tokens or [""])[0]) in INSTEAD
+    ):
+        return f'Unknown command "{typed}". {INSTEAD[typed]}'
     name = "" if error.argument is None else error.argument.name
     if isinstance(error, CoercionError) and error.token is not None and error.target_type in _KINDS:
         return f"{error.token.keyword or name} is {_KINDS[error.target_type]}, not {error.token.value!r}."

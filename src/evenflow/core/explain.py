@@ -162,11 +162,12 @@ class Explainer:
         )
 
     def _worker(self, reason: x.AwaitsWorker) -> Told:
-        facts = [_place(reason.ahead, reason.counted, "tasks"), _fact("queued", self._since(reason.since))]
+        facts = [_fact("queued", self._since(reason.since))]
         if reason.until is not None:
             facts.append(self._queued_timeout(reason, reason.until))
         if reason.executor is not None:
             return self._executor(reason, reason.executor, facts)
+        facts.insert(0, _place(reason.ahead, reason.counted, "tasks"))
         cure = _typed("worker", "--queues", reason.queue)
         if not reason.workers and reason.closed_worker is not None:
             return self._no_open_worker(reason, reason.closed_worker, facts)
@@ -221,6 +222,7 @@ class Explainer:
             return self._no_open_worker(reason, reason.closed_worker, facts)
         sentence = f"It goes to {executor}, the executor of the queue {reason.queue}, and nobody there has claimed it yet."
         if reason.executor_kind == CELERY:
+            facts.insert(0, _place_at_broker(reason))
             cure = shlex.join(["celery", "-A", "evenflow.celery_app", "worker", "-Q", reason.queue])
             return Told(sentence=sentence, facts=facts, cure=cure, aim="if none runs")
         if reason.pod is not None:
@@ -333,6 +335,14 @@ def _place(ahead: int, is_exact: bool, what: str) -> Fact:
         return _fact("place in line", "it is the first")
     before = f"1 {what.removesuffix('s')} comes before it" if ahead == 1 else f"{ahead:,} {what} come before it"
     return _fact("place in line", before)
+
+
+def _place_at_broker(reason: x.AwaitsWorker) -> Fact:
+    """Returns that the order here decides what is sent, and no longer what is delivered."""
+    least = "" if reason.counted else "at least "
+    verb = "ranks" if reason.ahead == 1 else "rank"
+    rank = f"; {least}{counted(reason.ahead, 'task')} {verb} before it here" if reason.ahead else ""
+    return _fact("place in line", f"that of the broker, which delivers first what was sent first{rank}")
 
 
 def _fleet(reason: x.AwaitsWorker, fleet: str, facts: list[Fact]) -> Told:

@@ -9,64 +9,27 @@ import shutil
 import ssl
 import sys
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from enum import StrEnum
+from collections.abc import Iterator
 from importlib.util import find_spec
-from typing import Any
 
-import psycopg
-
-from evenflow.api.keys import key_problem
 from evenflow.api.logs.bucket import Bucket
 from evenflow.api.secret_stores.lookup import probe_stores
-from evenflow.core.limits import PARTITIONS_AHEAD, PARTITIONS_LEAST
 from evenflow.core.quantities import counted
-from evenflow.core.why import OUTRUN_CURE
-from evenflow.errors import AlreadyRunning, DatabaseNotMigrated, EvenflowError, JavaNotFound
-from evenflow.runtime.database import reach_database
+from evenflow.errors import AlreadyRunning, EvenflowError, JavaNotFound
+from evenflow.runtime.database_diagnosis import look_into_database
+from evenflow.runtime.findings import Diagnosis, Severity, failed, parted, warned
 from evenflow.runtime.home import open_paths
-from evenflow.runtime.service_settings import RUNS_AS_ROOT, SECRETS_FILE
+from evenflow.runtime.service_settings import RUNS_AS_ROOT
 from evenflow.runtime.settings import Settings, unknown_variables
-from evenflow.runtime.tokens import vault_of
 from evenflow.runtime.up import presence
 from evenflow.runtime.up.presence import listen
 from evenflow.spark.java import find_java
-from evenflow.store.db.connect import connect, redacted
-from evenflow.store.db.migrate import check
-from evenflow.store.db.notify import CHANNELS
-from evenflow.store.serving.sealed import find_canary
-from evenflow.store.serving.tokens import list_neglected
 from evenflow.wire.storage_threads import StorageThreads
 from evenflow.wire.tls import TRUST_CURE
 
 DISK_WARN_GB, DISK_FAIL_GB = 5.0, 1.0  # the first holds the logs and WAL of a busy day; PostgreSQL stops when the disk is full
-CLOCK_WARN_S = 1.0  # decisions use the database's clock; a host with a wrong one shows wrong ages and misjudges expiry
-NOTIFY_WAIT_S = 2.0
 HEALTH_WAIT_S = 3.0
 STORAGE_WAIT_S = 10.0  # as in an API
-LONG_DAYS = 90  # the default lifetime of a person's token
-UNUSED_DAYS = 30
-NEGLECTED_SHOWN = 20  # tokens: enough to begin with
-WANTED_SHOWN = 10  # ids that two files define: enough to begin with
-
-
-class Severity(StrEnum):
-    OK = "ok"
-    WARN = "warn"
-    FAIL = "fail"
-
-
-@dataclass(frozen=True, slots=True)
-class Diagnosis:
-    what: str
-    verdict: Severity
-    found: str
-    cure: str = ""
-
-
-Examine = Callable[[psycopg.Connection[Any], Settings], Diagnosis]
 
 
 def diagnose(settings: Settings) -> Iterator[Diagnosis]:
@@ -78,7 +41,7 @@ def diagnose(settings: Settings) -> Iterator[Diagnosis]:
     yield _disk(settings)
     yield from _storage(settings)
     yield from _secret_stores(settings)
-    yield from _database(settings)
+    yield from look_into_database(settings)
     yield _transport(settings)
     yield from _apis(settings)
     yield _dag_folder(settings)
@@ -111,7 +74,7 @@ def _home(settings: Settings) -> Diagnosis:
 def _user() -> Diagnosis:
     if os.geteuid() != 0:
         return Diagnosis("User", Severity.OK, "not root")
-    return Diagnosis("User", Severity.WARN, *_parted("root. " + RUNS_AS_ROOT))
+    return Diagnosis("User", Severity.WARN, *parted("root. " + RUNS_AS_ROOT))
 
 
 def _disk(settings: Settings) -> Diagnosis:
@@ -134,7 +97,7 @@ def _storage(settings: Settings) -> Iterator[Diagnosis]:
         try:
             asyncio.run(StorageThreads(1).run(STORAGE_WAIT_S, Bucket(url).check))
         except EvenflowError as error:
-            yield _failed(what, error)
+            yield failed(what, error)
         except Exception as error:  # a file system may raise anything
             cure = f"Make it, let this account read and write it, or correct {variable}."
             yield Diagnosis(what, Severity.FAIL, f"{url} cannot be written and read: {type(error).__name__}: {error}", cure)
@@ -144,211 +107,7 @@ def _storage(settings: Settings) -> Iterator[Diagnosis]:
 
 def _secret_stores(settings: Settings) -> Iterator[Diagnosis]:
     for name, wrong in probe_stores(settings.secret_stores):
-        yield _failed("Secret stores", wrong) if wrong else Diagnosis("Secret stores", Severity.OK, f"{name} answers")
-
-
-def _database(settings: Settings) -> Iterator[Diagnosis]:
-    try:
-        with reach_database(settings.own_database_url, settings.home) as url, connect(url, name="doctor") as conn:
-            kind = redacted(url) if settings.own_database_url else "embedded"
-            yield Diagnosis("Database", Severity.OK, f"PostgreSQL {conn.info.parameter_status('server_version')}, {kind}")
-            for examine in (
-                _schema,
-                _keys,
-                _tokens,
-                _quarantine,
-                _wanted,
-                _triggers,
-                _services,
-                _outrun,
-                _history,
-                _clock,
-                _durability,
-                _notifications,
-            ):
-                yield examine(conn, settings)
-    except EvenflowError as error:
-        yield _failed("Database", error)
-
-
-def _schema(conn: psycopg.Connection[Any], settings: Settings) -> Diagnosis:
-    try:
-        check(conn)
-    except DatabaseNotMigrated as error:
-        if not settings.own_database_url:
-            return Diagnosis("Schema", Severity.OK, "is made by the first `evenflow up`")
-        return _failed("Schema", error)
-    except EvenflowError as error:
-        return _failed("Schema", error)
-    return Diagnosis("Schema", Severity.OK, "as this Evenflow needs it")
-
-
-def _once_there(what: str, *missing: type[psycopg.Error]) -> Callable[[Examine], Examine]:
-    """Skips a check on a database that is older than the checked table. ``missing``: further errors that mean the same."""
-    older: tuple[type[psycopg.Error], ...] = (psycopg.errors.UndefinedTable, *missing)
-
-    def examine_if_there(examine: Examine) -> Examine:
-        def examined(conn: psycopg.Connection[Any], settings: Settings) -> Diagnosis:
-            try:
-                return examine(conn, settings)
-            except older:
-                return Diagnosis(what, Severity.OK, "not in use yet")
-
-        return examined
-
-    return examine_if_there
-
-
-@_once_there("Keys")
-def _keys(conn: psycopg.Connection[Any], settings: Settings) -> Diagnosis:
-    file = settings.home / SECRETS_FILE
-    if not settings.secret_keys and not file.exists():
-        return Diagnosis("Keys", Severity.OK, "none here; an API makes or needs them")
-
-    canary = find_canary(conn)
-    problem = None if canary is None else key_problem(canary, vault_of(settings))
-    if problem is not None:
-        return Diagnosis("Keys", Severity.FAIL, *_parted(problem))
-    return Diagnosis("Keys", Severity.OK, "those of this home open connections and variables")
-
-
-@_once_there("Tokens", psycopg.errors.UndefinedColumn)
-def _tokens(conn: psycopg.Connection[Any], _: Settings) -> Diagnosis:
-
-    found = list_neglected(conn, long_days=LONG_DAYS, unused_days=UNUSED_DAYS, limit=NEGLECTED_SHOWN)
-    if not found:
-        return Diagnosis("Tokens", Severity.OK, f"all are in use, and none is good for more than {LONG_DAYS} days")
-    told = "; ".join(
-        f"{t.token_id} ({t.kind}, {t.name}) "
-        + " and ".join(
-            (*[f"is good until {t.expires_at}"] * t.is_long, *[f"was not used for {UNUSED_DAYS} days"] * t.is_unused),
-        )
-        for t in found
-    )
-    return Diagnosis(
-        "Tokens",
-        Severity.WARN,
-        told,
-        "Make one that is good for less (evenflow tokens create --days), and: evenflow tokens revoke ID",
-    )
-
-
-@_once_there("Quarantine")
-def _quarantine(conn: psycopg.Connection[Any], _: Settings) -> Diagnosis:
-    from evenflow.store.scheduling.quarantine import count_all
-
-    count = count_all(conn)
-    if not count:
-        return Diagnosis("Quarantine", Severity.OK, "nothing is set aside")
-    found = f"handling {counted(count, 'object')} failed"
-    return Diagnosis("Quarantine", Severity.WARN, found, "To see why: evenflow quarantine list")
-
-
-@_once_there("DAG ids", psycopg.errors.UndefinedColumn)
-def _wanted(conn: psycopg.Connection[Any], _: Settings) -> Diagnosis:
-    from evenflow.store.serving.files import list_wanted
-
-    wanted = list_wanted(conn, limit=WANTED_SHOWN)
-    if not wanted:
-        return Diagnosis("DAG ids", Severity.OK, "no two files want the same")
-    found = "; ".join(
-        f"{w.dag_id} is {w.owner} (bundle {w.owner_bundle})'s, and {w.file} (bundle {w.bundle}) wants it" for w in wanted
-    )
-    return Diagnosis("DAG ids", Severity.WARN, found, "Rename one, or give it away: evenflow dags release ID --to BUNDLE")
-
-
-@_once_there("Triggers")
-def _triggers(conn: psycopg.Connection[Any], _: Settings) -> Diagnosis:
-    from evenflow.store.scheduling.deferrals import count_unserved
-
-    count, queue = count_unserved(conn)
-    if not count:
-        return Diagnosis("Triggers", Severity.OK, "none waits for a triggerer")
-    found = f"{counted(count, 'deferred task')} wait for a triggerer, of queue {queue} for example"
-    return Diagnosis("Triggers", Severity.WARN, found, "Start one that serves this queue: evenflow triggerer")
-
-
-@_once_there("Services")
-def _services(conn: psycopg.Connection[Any], _: Settings) -> Diagnosis:
-    from evenflow.store.scheduling.leases import list_lost
-
-    lost = list_lost(conn)
-    if not lost:
-        return Diagnosis("Services", Severity.OK, "none was lost within the hour")
-    names = ", ".join(f"{kind} {name} on {host}" for kind, name, host in lost)
-    cure = "What they did is sent elsewhere. Start them again if you miss them; they are listed for an hour."
-    return Diagnosis("Services", Severity.WARN, f"lost, and not replaced: {names}", cure)
-
-
-@_once_there("Tries")
-def _outrun(conn: psycopg.Connection[Any], _: Settings) -> Diagnosis:
-    from evenflow.store.scheduling.leases import list_outrun
-
-    found = list_outrun(conn)
-    if not found:
-        return Diagnosis("Tries", Severity.OK, "none that its worker cannot end")
-    told = "; ".join(
-        f"worker {name} on {host} cannot end what {dag}/{run} {task} has started" for name, host, dag, run, task in found
-    )
-    return Diagnosis(
-        "Tries",
-        Severity.WARN,
-        f"{told}: that forks more quickly than it is killed",
-        OUTRUN_CURE,
-    )
-
-
-def _history(conn: psycopg.Connection[Any], _: Settings) -> Diagnosis:
-    from evenflow.store.scheduling.partitions import list_all, read_days_ahead
-
-    try:
-        days, used = read_days_ahead(conn), bool(list_all(conn))
-    except psycopg.errors.UndefinedTable:
-        days, used = 0, False
-    if not used:
-        return Diagnosis("History", Severity.OK, "its partitions are made by the first scheduler")
-    if days >= PARTITIONS_LEAST:
-        return Diagnosis("History", Severity.OK, f"has its partitions for {counted(days, 'day')} ahead")
-    found = f"partitions of task_event are there for {counted(max(days, 0), 'day')} ahead, not {PARTITIONS_AHEAD}"
-    cure = "The log of a scheduler says what keeps it from making them: a role without CREATE, or a session that locks them."
-    return Diagnosis("History", Severity.WARN, found, cure)
-
-
-def _clock(conn: psycopg.Connection[Any], _: Settings) -> Diagnosis:
-    before = datetime.now(UTC)
-    row = conn.execute("select clock_timestamp()").fetchone()
-    after = datetime.now(UTC)
-    assert row is not None
-    off = max((row[0] - after).total_seconds(), (before - row[0]).total_seconds(), 0.0)
-    if off <= CLOCK_WARN_S:
-        return Diagnosis("Clock", Severity.OK, "agrees with the database's")
-    return Diagnosis(
-        "Clock", Severity.WARN, f"{off:.1f} s away from the database's", "Synchronise both by NTP (timedatectl set-ntp true)."
-    )
-
-
-def _durability(conn: psycopg.Connection[Any], _: Settings) -> Diagnosis:
-    row = conn.execute("select current_setting('fsync'), current_setting('synchronous_commit')").fetchone()
-    assert row is not None
-    if row[0] == "on" and row[1] != "off":
-        return Diagnosis("Durability", Severity.OK, "a commit survives a power cut")
-    lost = "fsync" if row[0] != "on" else "synchronous_commit"
-    return Diagnosis(
-        "Durability",
-        Severity.WARN,
-        f"{lost} is off: a power cut loses runs",
-        f"alter system set {lost} = on; select pg_reload_conf()",
-    )
-
-
-def _notifications(conn: psycopg.Connection[Any], _: Settings) -> Diagnosis:
-    began = time.monotonic()
-    conn.execute(f"listen {CHANNELS[0]}")
-    conn.execute(f"notify {CHANNELS[0]}")
-    for _notification in conn.notifies(timeout=NOTIFY_WAIT_S, stop_after=1):
-        return Diagnosis("LISTEN", Severity.OK, f"works ({(time.monotonic() - began) * 1000:.1f} ms)")
-    cure = "A connection pooler in transaction mode is in between: let EVENFLOW_DATABASE_URL name the server itself."
-    return Diagnosis("LISTEN", Severity.WARN, "nothing is heard, so every step waits for the sweep of one second", cure)
+        yield failed("Secret stores", wrong) if wrong else Diagnosis("Secret stores", Severity.OK, f"{name} answers")
 
 
 def _transport(settings: Settings) -> Diagnosis:
@@ -359,7 +118,7 @@ def _transport(settings: Settings) -> Diagnosis:
             tls.check_url(url.strip())
         tls.for_server()
     except EvenflowError as error:
-        return _failed(what, error)
+        return failed(what, error)
     if plain or tls.plaintext:
         cure = "Set EVENFLOW_TLS_CERT and EVENFLOW_TLS_KEY, and unset EVENFLOW_PLAINTEXT."
         return Diagnosis(
@@ -408,7 +167,7 @@ def _port(settings: Settings) -> Diagnosis:
     try:
         listen(settings.api_host, settings.api_port).close()
     except AlreadyRunning as error:
-        return _failed("API", error)
+        return failed("API", error)
     return Diagnosis("API", Severity.OK, f"does not run; port {settings.api_port} is free for it")
 
 
@@ -427,23 +186,5 @@ def _spark() -> Diagnosis:
     try:
         java = find_java()
     except JavaNotFound as error:
-        return _warned("Spark", error)
+        return warned("Spark", error)
     return Diagnosis("Spark", Severity.OK, f"Java {java.version} in {java.home}")
-
-
-def _split(error: EvenflowError) -> tuple[str, str]:
-    """Returns an error's first sentence, and the rest, which is the cure."""
-    return _parted(str(error))
-
-
-def _parted(text: str) -> tuple[str, str]:
-    found, dot, cure = text.partition(". ")
-    return found + dot.strip(), cure
-
-
-def _failed(what: str, error: EvenflowError) -> Diagnosis:
-    return Diagnosis(what, Severity.FAIL, *_split(error))
-
-
-def _warned(what: str, error: EvenflowError) -> Diagnosis:
-    return Diagnosis(what, Severity.WARN, *_split(error))

@@ -15,7 +15,8 @@ from evenflow.client.execution import ExecutionClient
 from evenflow.client.rest import RestClient
 from evenflow.core.model import DagSpec, DeadlineSpec, RetryRuleSpec, Schedule, TaskSpec
 from evenflow.errors import ApiRefused
-from evenflow.runtime.diagnosis import Severity, _wanted
+from evenflow.runtime.database_diagnosis import _wanted
+from evenflow.runtime.findings import Severity
 from evenflow.scheduler.duties.schedules import create_scheduled
 from evenflow.store.db.sql import sql
 from evenflow.store.scheduling.inbox import EXECUTOR_LOCK

@@ -62,3 +62,17 @@ COMMANDS = (
     ("connect-server", "services:connect_server", "Keep a Spark Connect server for tasks of this host.", _SERVICES),
     ("autoscaler", "autoscaler:app", "Make fleets of workers larger and smaller, and say what it does.", _SERVICES),
 )
+
+_FLEET = "What the page Fleet shows has commands of its own: evenflow status, evenflow executors list and evenflow autoscaler list."
+_WORKERS = "Workers are in evenflow status; evenflow worker starts one."
+
+# Nouns of the web UI and of other schedulers, and what there is instead
+INSTEAD = {
+    "fleet": _FLEET,
+    "fleets": _FLEET,
+    "services": "Services are in evenflow status.",
+    "workers": _WORKERS,
+    "queues": "Queues are in evenflow status; evenflow executors list says whose they are.",
+    "capacity": "What the page Capacity shows has commands of its own: evenflow pools list, evenflow plan and evenflow why.",
+    "logs": "For the log of a task, type: evenflow tasks logs DAG TASK.",
+}

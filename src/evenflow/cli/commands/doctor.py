@@ -8,8 +8,9 @@ from rich.text import Text
 
 from evenflow.cli.output.replies import Reply, replies
 from evenflow.cli.output.terminal import output
-from evenflow.runtime.diagnosis import Diagnosis, Severity, diagnose
+from evenflow.runtime.diagnosis import diagnose
 from evenflow.runtime.exits import ExitCode
+from evenflow.runtime.findings import Diagnosis, Severity
 from evenflow.runtime.settings import load_settings
 
 _MARKS = {Severity.OK: ("✓", "green"), Severity.WARN: ("!", "yellow"), Severity.FAIL: ("✗", "bold red")}

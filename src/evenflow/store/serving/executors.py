@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
+import psycopg
 from psycopg.rows import dict_row
 from psycopg.types.json import Json
 
 from evenflow.core.executors import send_again_s
-from evenflow.store.db.connect import AsyncConn
+from evenflow.store.db.connect import AsyncConn, Row
 from evenflow.store.db.notify import DISPATCH, RESUMES, wake_async
 from evenflow.store.db.sql import sql
 from evenflow.store.scheduling.inbox import EXECUTOR_LOCK
@@ -37,6 +38,12 @@ async def list_executors(conn: AsyncConn, name: str | None = None, *, scope: str
     """Returns all executors, or the one of this name, with the fields of the contract's record."""
     cursor = conn.cursor(row_factory=dict_row)
     return await (await cursor.execute(sql("executors/list_all"), {"name": name, "scope": scope}, prepare=True)).fetchall()
+
+
+def list_served(conn: psycopg.Connection[Any], *, lease_s: float) -> list[Row]:
+    """Works like :func:`views.list_push_executors`, of all queues and without an event loop."""
+    cursor = conn.cursor(row_factory=dict_row)
+    return cursor.execute(sql("views/list_push_executors"), {"lease_s": lease_s, "scope": None}).fetchall()
 
 
 async def list_launched(conn: AsyncConn) -> list[LaunchedExecutor]:
