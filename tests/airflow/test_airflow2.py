@@ -117,15 +117,15 @@ from airflow import DAG
 from airflow.operators.dummy_operator import DummyOperator
 from airflow.operators.subdag_operator import SubDagOperator
 
-def inner(outer, name):
-    dag = DAG(f"{outer}.{name}", schedule_interval="@daily", start_date=datetime(2024, 1, 1))
+def inner(outer, name, every="@daily"):
+    dag = DAG(f"{outer}.{name}", schedule_interval=every, start_date=datetime(2024, 1, 1))
     DummyOperator(task_id="load", dag=dag) >> DummyOperator(task_id="check", dag=dag)
     return dag
 
 dag = DAG("subdag", schedule_interval="@daily", start_date=datetime(2024, 1, 1))
 begin = DummyOperator(task_id="begin", dag=dag)
 one = SubDagOperator(task_id="one", subdag=inner("subdag", "one"), dag=dag)
-two = SubDagOperator(task_id="two", subdag=inner("subdag", "two"), dag=dag, trigger_rule="all_done")
+two = SubDagOperator(task_id="two", subdag=inner("subdag", "two", dag.schedule_interval), dag=dag, trigger_rule="all_done")
 begin >> one >> two >> DummyOperator(task_id="end", dag=dag)
 """,
     "smart": "from airflow.sensors.smart_sensor import SmartSensorOperator\n",
@@ -250,6 +250,7 @@ class TestInside:
 
     def test_a_dag_inside_of_a_dag_is_a_group_of_it(self, loaded: dict[str, Any]) -> None:
         assert loaded["subdag"]["error"] == ""
+        assert "The attribute schedule_interval of a DAG is of Airflow 2. Write schedule." in _at(loaded["subdag"]["warnings"], 15)
         (spec,) = loaded["subdag"]["dags"].values()
         tasks = {task["task_id"]: task for task in spec["tasks"]}
         ids = [task["task_id"] for task in spec["tasks"]]

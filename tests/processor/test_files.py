@@ -246,8 +246,7 @@ async def test_the_template_is_replaced_when_it_dies(bundle: Bundle, start_proce
     processor = await start_processor()
     bundle.write("a.py", a_dag("a"))
     await bundle.parsed("a.py")
-    template = processor._templates.get("")
-    assert template is not None
+    template = await processor._template_of("").get()
     os.kill(template.pid, signal.SIGKILL)
     await until(lambda: not template.alive, "the end of the template")
     bundle.write("b.py", a_dag("b"))

@@ -11,6 +11,7 @@ import pytest
 from evenflow.errors import ApiUnavailable, CodeArchiveError
 from evenflow.forking.owned_template import OwnedTemplate
 from evenflow.processor import limits
+from evenflow.processor.checking import CheckedFile, check_files
 from evenflow.processor.delivery import _packed, deliver
 from evenflow.processor.parsing import Parsed, ParseLimits, parse_file
 from evenflow.wire.messages import LeasedFile, ParsedAnswer, ParsedFile
@@ -163,3 +164,16 @@ async def test_what_silences_an_api_is_sent_three_times_and_no_more(tmp_path: Pa
     assert [bool(message.specs) for message in sent] == [True, True, True, False]
     assert sent[-1].error == "a.py cannot be delivered: the API took it 3 times and did not answer"
     assert waits == 22, "whoever watches the parser is told that it only waits"
+
+
+async def test_a_file_that_ends_the_template_harms_only_itself(tmp_path: Path) -> None:
+    """R-AF2: those that are loaded beside it and after it load."""
+    files = [CheckedFile(tmp_path, f"good_{number}.py") for number in range(8)]
+    for file in files:
+        file.path.write_text(a_dag(file.path.stem))
+    files[1].path.write_text("import os, signal\nos.kill(os.getppid(), signal.SIGKILL)\n")
+    checked = await check_files(files, ParseLimits(timeout_s=20))
+    (error,) = checked.findings
+    assert (error.path.name, error.severity) == ("good_1.py", "error")
+    assert "the template process that this one was forked from ended: killed by SIGKILL" in error.message
+    assert checked.dags == [f"good_{number}" for number in range(8) if number != 1]

@@ -203,6 +203,22 @@ def test_a_neighbour_that_is_imported_wrongly_is_pointed_out(write: Write, tmp_p
     ]
 
 
+def test_a_module_above_the_folder_of_the_dags_is_pointed_out(write: Write, tmp_path: Path) -> None:
+    """As where Airflow's PYTHONPATH has the whole repository."""
+    write("extract/api.py", "")
+    told = []
+    for text in ("import extract.api", "from dags.tables import orders"):
+        with pytest.raises(ModuleNotFoundError) as raised:
+            load(write("dags/a.py", text), tmp_path / "dags")
+        told += raised.value.__notes__
+    assert told == [
+        f"extract lies in {tmp_path}, but modules are found from {tmp_path}/dags. Make {tmp_path} the folder of the DAGs, with an "
+        "ignore file for what is none, or move extract into dags.",
+        f"dags is the folder from which modules are found. Leave 'dags' out of the import, or make {tmp_path} the folder of the "
+        "DAGs, with an ignore file for what is none.",
+    ]
+
+
 def test_an_edit_is_seen_even_if_size_and_time_stay(write: Write, tmp_path: Path) -> None:
     """The import system's bytecode cache goes by both."""
     path = write("a.py", "from evenflow import DAG\nDAG('one')")

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Literal
@@ -23,8 +24,9 @@ from evenflow.forking.sandbox import user_environment
 from evenflow.membership.environments import NONE, Environments
 from evenflow.membership.limits import FOREIGN_LOAD_TIMEOUT
 from evenflow.processor import limits
-from evenflow.processor.parsing import NEVER_CALLED, Parsed, ParseLimits, parse_file
+from evenflow.processor.parsing import NEVER_CALLED, Parsed, ParseLimits, parse_file, plugin_warnings
 from evenflow.processor.service import PYTHON, TEMPLATE_MODULE, TEMPLATE_TIMEOUT
+from evenflow.processor.warm_template import WarmTemplate
 from evenflow.sdk.loading.missing_modules import WRITTEN_FOR_AIRFLOW, airflow_imports
 
 _SEEDS = ("0", "1")
@@ -53,9 +55,12 @@ class Diagnostic:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
+    """``plugins`` are warnings about those of the environment."""
+
     files: int
     dags: list[str]
     findings: list[Diagnostic]
+    plugins: Sequence[str] = ()
 
     def count(self, severity: str) -> int:
         return sum(finding.severity == severity for finding in self.findings)
@@ -70,16 +75,18 @@ async def check_files(
     program = environments.program(environment) if environment else (TEMPLATE_MODULE, "")
     at_once = asyncio.Semaphore(limits.PARSERS)
     async with AsyncExitStack() as contexts:
-        templates = [await _template(seed, within, contexts, *program) for seed in _SEEDS]
+        templates = [WarmTemplate(partial(_template, seed, within, *program)) for seed in _SEEDS]
+        for template in templates:
+            contexts.push_async_callback(template.close)
 
         async def load(file: CheckedFile) -> tuple[Parsed, Parsed]:
+            parse = partial(parse_file, root=str(file.root), file=file.file, within=within, environment=environment)
             async with at_once:
-                first = await parse_file(templates[0], str(file.root), file.file, within, environment=environment)
-                if first.error:
-                    return first, first
-                return first, await parse_file(templates[1], str(file.root), file.file, within, environment=environment)
+                first = await templates[0].load(parse)
+                return (first, first) if first.error else (first, await templates[1].load(parse))
 
         loads = await asyncio.gather(*(load(file) for file in files))
+        plugins = await plugin_warnings(await templates[0].get(), environment, within) if environment else []
     findings: list[Diagnostic] = []
     owners: dict[str, list[CheckedFile]] = {}
     for file, (first, second) in zip(files, loads, strict=True):
@@ -91,13 +98,13 @@ async def check_files(
             findings += _unstable(file, specs, second)
     findings += _duplicates(owners)
     once = dict.fromkeys(findings)  # several files may have the same finding about a shared import
-    return Checked(len(files), sorted(owners), sorted(once, key=lambda finding: (finding.path, finding.line or 0)))
+    return Checked(len(files), sorted(owners), sorted(once, key=lambda finding: (finding.path, finding.line or 0)), plugins)
 
 
-async def _template(seed: str, within: ParseLimits, contexts: AsyncExitStack, module: str, python: str) -> OwnedTemplate:
+async def _template(seed: str, within: ParseLimits, module: str, python: str) -> OwnedTemplate:
     environment = {**user_environment(os.environ), **PYTHON, "PYTHONHASHSEED": seed}
     try:
-        template = await OwnedTemplate.start(
+        return await OwnedTemplate.start(
             module,
             {"evenflow": version("evenflow")},
             env=environment,
@@ -107,8 +114,6 @@ async def _template(seed: str, within: ParseLimits, contexts: AsyncExitStack, mo
         )
     except TemplateFailed as error:  # there is no log here
         raise TemplateFailed(error.in_full, error.output) from error
-    contexts.push_async_callback(template.close)
-    return template
 
 
 def _by_id(parsed: Parsed) -> dict[str, str]:

@@ -22,5 +22,7 @@ OUTPUT_KEPT = 32 * 2**10  # of it, the end, which tells why the load failed; hal
 WARNINGS = 100  # of one file
 FILES_MEASURED = 100  # files with a metric of their load time by name, the slowest: each is a series for ever
 
+PLUGINS = 300.0  # between two looks at the plugins of an environment, each of which imports all of them in a process of its own
+
 GIT_TIMEOUT = 120.0  # one call of git: a shallow fetch of a large repository over a slow line
 OLD_TREE = 600.0  # after which a replaced commit's files are deleted: loads from them have ended long before

@@ -107,7 +107,6 @@ async def parse_file(
 
     Raises :class:`OSError` when no process can be started for it, and :class:`ApiUnavailable` when a value cannot be asked for.
     """
-    parsing = _Parsing(file, within, values)
     job = {
         "root": root,
         "file": file,
@@ -117,6 +116,19 @@ async def parse_file(
         "pasts": dict(pasts),
         "asks": values is not None,
     }
+    return await _parsed(template, job, _Parsing(file, within, values), within)
+
+
+async def plugin_warnings(template: OwnedTemplate, environment: str, within: ParseLimits) -> list[str]:
+    """Returns what the plugins of the template's ``environment`` have that has no place here, and which cannot be loaded. Raises
+    :class:`OSError` when no process can be started.
+    """
+    parsing = _Parsing(f"A plugin of environment {environment!r}", within)
+    parsed = await _parsed(template, {"plugins": True}, parsing, within)
+    return parsed.warnings if parsed.error is None else [parsed.error_in_short[: limits.WARNING_KEPT]]
+
+
+async def _parsed(template: OwnedTemplate, job: FrameHeader, parsing: _Parsing, within: ParseLimits) -> Parsed:
     child = template.begin(job, parsing)
     parsing.child = child
     try:

@@ -10,6 +10,7 @@ import asyncio
 import os
 from collections import deque
 from collections.abc import Sequence
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -29,8 +30,9 @@ from evenflow.processor import limits
 from evenflow.processor import observations as seen
 from evenflow.processor.delivery import deliver
 from evenflow.processor.git import GitRepository
-from evenflow.processor.parsing import Parsed, ParseLimits, Parses, parse_file
+from evenflow.processor.parsing import Parsed, ParseLimits, Parses, parse_file, plugin_warnings
 from evenflow.processor.sources import LocalFolder, Source
+from evenflow.processor.warm_template import WarmTemplate
 from evenflow.processor.watched_bundle import WatchedBundle
 from evenflow.sdk.secrets.connections import env_name
 from evenflow.telemetry.health import Pulse
@@ -61,8 +63,8 @@ class ProcessorService(MemberService):
         self._bundles: dict[str, WatchedBundle] = {}
         self._environments = Environments(AIRFLOW_MODULE, member.environments)
         self._environment_of = {source.name: source.environment for source in sources}
-        self._templates: dict[str, OwnedTemplate] = {}  # by environment
-        self._templating = asyncio.Lock()
+        self._templates: dict[str, WarmTemplate] = {}  # by environment
+        self._warnings: dict[str, list[str]] = {}  # about the plugins of an environment
         self._leasing = asyncio.Lock()
         self._leased: deque[LeasedFile] = deque()  # not begun yet
         self._default_timezone = UTC
@@ -88,6 +90,8 @@ class ProcessorService(MemberService):
         within_s = 2 * self._parse_limits.timeout_s + limits.PARSER_SILENT
         for number in range(limits.PARSERS):
             loops[f"parser {number}"] = self._parse(self.health.loop(f"parser {number}", within_s))
+        for name in filter(None, {*self._environment_of.values()}):
+            loops[f"plugins of {name}"] = self._look_at_plugins(name)
         loops["files to read again"] = self._ask(self.health.loop("files to read again", within_s))
         return loops
 
@@ -102,7 +106,10 @@ class ProcessorService(MemberService):
     # -- presence
 
     def _detail(self) -> dict[str, Any]:
-        return {**self.health.detail, "bundles": [bundle.state() for bundle in self._bundles.values()]}
+        return {**self.health.detail, "bundles": [self._state_of(bundle) for bundle in self._bundles.values()]}
+
+    def _state_of(self, bundle: WatchedBundle) -> dict[str, Any]:
+        return {**bundle.state(), "warnings": self._warnings.get(self._environment_of[bundle.name], [])}
 
     def _count_files(self) -> list[tuple[tuple[str], float]]:
         return [((name,), len(bundle.scan.files)) for name, bundle in self._bundles.items()]
@@ -217,48 +224,63 @@ class ProcessorService(MemberService):
 
     async def _parsed(self, leased: LeasedFile, root: str, pulse: Pulse) -> Parsed:
         environment = self._environment_of[leased.bundle]
-        try:
-            template, zone = await self._warm_template(environment), self._default_timezone
-        except (NoSuchEnvironment, TemplateFailed) as error:
-            if not environment:
-                raise
-            why = f"{leased.file} cannot be loaded in environment {environment!r}: "
-            told = error.in_full if isinstance(error, TemplateFailed) else str(error)
-            return Parsed(0.0, error=why + told, summary=f"{why}{error}")
+
+        async def load(template: OwnedTemplate) -> Parsed:
+            return await parse_file(
+                template,
+                root,
+                leased.file,
+                self._parse_limits,
+                default_timezone=self._default_timezone,
+                environment=environment,
+                pasts=leased.pasts,
+                values=self._client,
+            )
+
         backoff = Backoff()
         while True:
             try:
-                return await parse_file(
-                    template,
-                    root,
-                    leased.file,
-                    self._parse_limits,
-                    default_timezone=zone,
-                    environment=environment,
-                    pasts=leased.pasts,
-                    values=self._client,
-                )
+                return await self._template_of(environment).load(load)
+            except (NoSuchEnvironment, TemplateFailed) as error:
+                if not environment:
+                    raise
+                why = f"{leased.file} cannot be loaded in environment {environment!r}: "
+                told = error.in_full if isinstance(error, TemplateFailed) else str(error)
+                return Parsed(0.0, error=why + told, summary=f"{why}{error}")
             except ApiUnavailable as error:  # it asked for a value; the result could not be delivered either
                 observe(seen.files_wait(str(error)))
                 pulse.beat()
                 await backoff.wait()
 
-    async def _warm_template(self, environment: str) -> OwnedTemplate:
-        async with self._templating:
-            template = self._templates.get(environment)
-            if template is None or not template.alive:
-                module, python = self._environments.program(environment) if environment else (TEMPLATE_MODULE, "")
-                seen = {name: value for name, value in user_environment(os.environ).items() if name not in self._hidden}
-                sandbox = self._member.sandbox.as_config() if self._member.sandbox else {}
-                template = self._templates[environment] = await OwnedTemplate.start(
-                    module,
-                    {"evenflow": version("evenflow"), **sandbox},
-                    env={**seen, **PYTHON},
-                    load_timeout_s=FOREIGN_LOAD_TIMEOUT if environment else TEMPLATE_TIMEOUT,
-                    memory_limit=self._parse_limits.memory_bytes,
-                    python=python,
-                )
-            return template
+    async def _look_at_plugins(self, environment: str) -> None:
+        bundles = ", ".join(name for name, its in self._environment_of.items() if its == environment)
+        while True:
+            try:
+                template = await self._template_of(environment).get()
+                found = await plugin_warnings(template, environment, self._parse_limits)
+            except (NoSuchEnvironment, TemplateFailed, OSError) as error:  # of an environment that is wrong each file says why
+                observe(seen.plugins_not_seen(bundles, str(error)))
+            else:
+                for warning in sorted({*found}.difference(self._warnings.get(environment, []))):
+                    observe(seen.plugins_warned(bundles, warning))
+                self._warnings[environment] = found
+            await asyncio.sleep(limits.PLUGINS)
+
+    def _template_of(self, environment: str) -> WarmTemplate:
+        return self._templates.setdefault(environment, WarmTemplate(partial(self._start_template, environment)))
+
+    async def _start_template(self, environment: str) -> OwnedTemplate:
+        module, python = self._environments.program(environment) if environment else (TEMPLATE_MODULE, "")
+        seen = {name: value for name, value in user_environment(os.environ).items() if name not in self._hidden}
+        sandbox = self._member.sandbox.as_config() if self._member.sandbox else {}
+        return await OwnedTemplate.start(
+            module,
+            {"evenflow": version("evenflow"), **sandbox},
+            env={**seen, **PYTHON},
+            load_timeout_s=FOREIGN_LOAD_TIMEOUT if environment else TEMPLATE_TIMEOUT,
+            memory_limit=self._parse_limits.memory_bytes,
+            python=python,
+        )
 
 
 def _source(source: BundleSource, home: Path) -> Source:

@@ -75,6 +75,7 @@ class TriggererDetail(Message):
 
 class ReadBundle(Message):
     name: str
+    warnings: list[str] = []  # about the plugins of its environment
 
 
 class ProcessorDetail(Message):

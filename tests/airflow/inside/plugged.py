@@ -52,7 +52,7 @@ def defined() -> dict[str, Any]:
 def intervals() -> dict[str, Any]:
     dag = load_mixed(ROOT / "shop.py", ROOT).foreign["shop"]
     found: dict[str, Any] = {}
-    for run_type, year in (("manual", 2026), ("scheduled", 2026), ("manual", 2021), ("manual", 2020)):
+    for run_type, year in (("manual", 2026), ("scheduled", 2026), ("manual", 2021), ("manual", 2020), ("manual", 2019)):
         date = datetime(year, 1, 8, tzinfo=UTC)
         dates = {"logical_date": date, "data_interval_start": date, "data_interval_end": date, "run_after": date}
         try:

@@ -103,10 +103,12 @@ async def test_bundles_and_warnings(processor: ExecutionClient, rest: RestClient
         "revision": "c" * 40,
         "refreshed_at": None,
         "error": "away",
+        "warnings": ["The plugin 'shop' has pages."],
     }
     await processor.register(m.Register(kind="processor", name="p", host="h", pid=1, version="0", detail={"bundles": [state]}))
     (read,) = (await rest.list_bundles()).items
     assert (read.processor, read.host, read.revision, read.error, read.files) == ("p", "h", "c" * 40, "away", 1)
+    assert (alone.warnings, read.warnings) == ([], ["The plugin 'shop' has pages."])
     (warned,) = (await rest.list_parse_warnings()).items
     assert (warned.file, warned.warnings) == ("d.py", "d.py:3: DeprecationWarning: old")
 

@@ -12,7 +12,7 @@ import { Table } from "../parts/Table";
 import { Time } from "../parts/time";
 import { count, counted, duration, quoted } from "../parts/words";
 import { Autoscaled } from "./Autoscaled";
-import { stateOf } from "./services";
+import { pluginWarnings, stateOf } from "./services";
 
 type Service = Schemas["ServiceStatus"];
 const KINDS = ["scheduler", "worker", "triggerer", "launcher", "autoscaler", "processor", "api"];
@@ -93,6 +93,11 @@ function Services({ services, closed }: { services: Service[]; closed: Schemas["
           },
         ]}
       />
+      {pluginWarnings(services).map((warning) => (
+        <p key={warning} className="quiet">
+          {warning}
+        </p>
+      ))}
       {drained && (
         <Sure
           title={drained.state === "draining" ? `Drain ${drained.name}` : `Activate ${drained.name}`}

@@ -7,3 +7,13 @@ export function stateOf(service: Schemas["ServiceStatus"], closed: Schemas["Obje
   const set = closed.find((one) => service.kind === "worker" && one.kind === "worker" && one.name === service.name);
   return service.state === "active" && set ? set.state.replaceAll("_", " ") : service.state;
 }
+
+/** What processors say of the plugins of their environments, each once. */
+export function pluginWarnings(services: Schemas["ServiceStatus"][]): string[] {
+  const bundles = services.filter((service) => service.kind === "processor" && service.healthy).flatMap(({ detail }) => detail.bundles as Bundle[] | undefined ?? []);
+  return [...new Set(bundles.flatMap((bundle) => bundle.warnings ?? []))].sort();
+}
+
+interface Bundle {
+  warnings?: string[];
+}

@@ -28,6 +28,8 @@ def install() -> None:
     _translate(BaseOperator, _of_task)
     for kind in (BashOperator, TriggerDagRunOperator):
         _translate(kind, partial(_renamed, names=RENAMED_OF_CALLS[kind.__name__]))
+    for old, now in RENAMED_OF_DAGS.items():
+        setattr(DAG, old, _OldAttribute(old, now))
     for rules in (TriggerRule, RuleOfCore):
         for old in RENAMED:
             setattr(rules, old.upper(), _OldRule(old))
@@ -79,6 +81,19 @@ class _OldRule:
         now = RENAMED[self._old]
         _warn(f"TriggerRule.{self._old.upper()} is of Airflow 2. Write TriggerRule.{now.name}.")
         return rules(str(now))
+
+
+class _OldAttribute:
+    """Is read from a DAG that has no attribute of its own with this name, as for the DAG of a ``SubDagOperator``."""
+
+    def __init__(self, old: str, now: str) -> None:
+        self._old, self._now = old, now
+
+    def __get__(self, dag: Any, kind: type) -> Any:
+        if dag is None:
+            return self
+        _warn(f"The attribute {self._old} of a DAG is of Airflow 2. Write {self._now}.")
+        return getattr(dag, self._now)
 
 
 def _renamed(given: dict[str, Any], names: Mapping[str, str]) -> None:

@@ -1,6 +1,7 @@
 """The program in a processor's template of an environment with Airflow: ``python -m evenflow.airflow.loading.parse_process FD``.
 
-It works like :mod:`evenflow.processor.parse_process`, with the SDK imported once, for all children.
+It works like :mod:`evenflow.processor.parse_process`, with the SDK imported once, for all children. A job ``{"plugins": true}`` has
+no file: the warnings of its answer are about the plugins of the environment.
 """
 
 from __future__ import annotations
@@ -21,6 +22,10 @@ def prepare(config: FrameHeader) -> None:
 
 
 def run(prepared: None, job: FrameHeader, link: Link) -> tuple[FrameHeader, bytes]:
+    if job.get("plugins"):
+        from evenflow.airflow.loading.plugins import unserved
+
+        return {"tell": "parsed", "warnings": unserved()}, b"{}"
     from evenflow.airflow.loading.reader import MixedReader
 
     def ask(question: FrameHeader) -> FrameHeader:

@@ -32,8 +32,10 @@ def with_interval(dag: Any, context: TryContext) -> TryContext:
     if schedule_of(by_time(dag), DagRefusals(dag.dag_id)).kind != "code":
         return context
     try:
-        start, end = core_timetable(dag).infer_manual_data_interval(run_after=pendulum.instance(date))
-        return replace(context, data_interval_start=in_utc(start), data_interval_end=in_utc(end))
+        start, end = map(in_utc, core_timetable(dag).infer_manual_data_interval(run_after=pendulum.instance(date)))
+        if end < start:
+            raise BadSchedule(f"its end, {end.isoformat()}, is before its start, {start.isoformat()}")
+        return replace(context, data_interval_start=start, data_interval_end=end)
     except NotImplementedError:
         return context
     except Exception as error:

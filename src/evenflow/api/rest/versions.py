@@ -84,7 +84,8 @@ async def list_parse_warnings(http: Request, conn: Connection, scope: InScope, q
 
 def _bundle(row: Row) -> Row:
     keys = ("kind", "location", "ref", "revision", "refreshed_at", "error")
-    return {**row, **{key: (row["state"] or {}).get(key) for key in keys}}
+    state = row["state"] or {}
+    return {**row, **{key: state.get(key) for key in keys}, "warnings": state.get("warnings", [])}
 
 
 async def _version(conn: AsyncConn, dag_id: str, number: int) -> views.VersionSource:

@@ -51,8 +51,8 @@ async def check(
         {"path": shown_path(f.path), "line": f.line, "severity": f.severity, "message": f.message, "trace": f.trace}
         for f in checked.findings
     ]
-    data = {"files": checked.files, "dags": checked.dags, "findings": findings, "ok": not bad}
-    return Reply(data, lambda: _tell(checked), ExitCode.FAILED if bad else ExitCode.OK)
+    data = {"files": checked.files, "dags": checked.dags, "findings": findings, "plugins": checked.plugins, "ok": not bad}
+    return Reply(data, lambda: _tell(checked, name), ExitCode.FAILED if bad else ExitCode.OK)
 
 
 async def check_in(settings: Settings, files: Sequence[CheckedFile], environment: str) -> Checked:
@@ -70,10 +70,11 @@ async def check_in(settings: Settings, files: Sequence[CheckedFile], environment
     )
 
 
-def _tell(checked: Checked) -> None:
+def _tell(checked: Checked, environment: str) -> None:
     for finding in checked.findings:
         place = f"{shown_path(finding.path)}:{finding.line}" if finding.line else shown_path(finding.path)
         say(f"{place}: {finding.severity}: {finding.message}", "red" if finding.severity == "error" else "yellow")
+    tell_plugins(checked.plugins, environment)
     counts = [
         (checked.files, "file"),
         (len(checked.dags), "DAG"),
@@ -81,6 +82,11 @@ def _tell(checked: Checked) -> None:
         (checked.count("warning"), "warning"),
     ]
     say(", ".join(f"{number} {what}{'' if number == 1 else 's'}" for number, what in counts))
+
+
+def tell_plugins(warnings: Sequence[str], environment: str) -> None:
+    for warning in warnings:
+        say(f"environment {environment}: warning: {warning}", "yellow")
 
 
 def dag_files(settings: Settings, paths: Sequence[Path], unread: list[Path], *, airflows: bool) -> Iterator[CheckedFile]:

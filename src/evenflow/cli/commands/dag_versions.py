@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Annotated, Any
 
@@ -56,6 +57,7 @@ async def sources() -> Reply:
         for bundle in page.items:
             if bundle.error:
                 say(f"\n{bundle.name} on {bundle.host}: {bundle.error}", "red")
+        tell_plugins(page.items)
         for error in errors.items:
             if error.is_read:
                 tell_error(error)
@@ -73,6 +75,16 @@ async def sources() -> Reply:
         parse_errors=errors.items,
         warnings=warnings.items,
     )
+
+
+def tell_plugins(bundles: Sequence[rest.dags.BundleSummary]) -> None:
+    """Bundles of one environment have the same warnings."""
+    told: dict[str, list[str]] = {}
+    for bundle in bundles:
+        for warning in bundle.warnings:
+            told.setdefault(warning, []).append(bundle.name)
+    for warning, names in told.items():
+        say(f"\nIn the environment of {', '.join(sorted({*names}))}: {warning}", "yellow")
 
 
 def tell_error(error: rest.dags.ParseError) -> None:

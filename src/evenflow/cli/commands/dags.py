@@ -10,7 +10,7 @@ from cyclopts import App, Parameter
 from rich.text import Text
 
 from evenflow.cli.commands.dag_check import check
-from evenflow.cli.commands.dag_versions import diff, sources, tell_error, tell_warnings, versions
+from evenflow.cli.commands.dag_versions import diff, sources, tell_error, tell_plugins, tell_warnings, versions
 from evenflow.cli.commands.runs import trigger
 from evenflow.cli.input.dates import aware
 from evenflow.cli.input.params import Limit
@@ -41,6 +41,7 @@ async def list_(
     async with remote() as client:
         page = await read_pages(partial(client.list_dags, retired=retired), limit)
         errors, warnings = await client.list_parse_errors(), await client.list_parse_warnings()
+        bundles = (await client.list_bundles()).items
 
     def tell_problems() -> None:
         for error in errors.items:
@@ -48,6 +49,7 @@ async def list_(
                 tell_error(error)
         for warned in warnings.items:
             tell_warnings(warned)
+        tell_plugins(bundles)
         if left := sorted({error.bundle for error in errors.items if not error.is_read}):
             say(f"\nThere are errors, too, in what no processor reads now: {', '.join(left)}", "bright_black")
 
@@ -61,6 +63,7 @@ async def list_(
         then=tell_problems,
         parse_errors=errors.items,
         parse_warnings=warnings.items,
+        plugin_warnings=sorted({warning for bundle in bundles for warning in bundle.warnings}),
     )
 
 

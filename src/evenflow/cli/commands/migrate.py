@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
-from evenflow.cli.commands.dag_check import check_in, dag_files, shown_path
+from evenflow.cli.commands.dag_check import check_in, dag_files, shown_path, tell_plugins
 from evenflow.cli.output.replies import Reply, verb
 from evenflow.cli.output.terminal import say
 from evenflow.cli.remote import remote
@@ -46,18 +46,19 @@ async def check(
     settings = load_settings()
     name = settings.dags_environment if environment is None else environment
     files = list(dict.fromkeys(dag_files(settings, paths, [], airflows=True)))
-    told = await _loaded(settings, files, name) if name else _read(files)
+    told, plugins = await _loaded(settings, files, name) if name else (_read(files), [])
     bad = [file for file in told if not file["runs"]]
-    data = {"environment": name or None, "files": told, "ok": not bad}
-    return Reply(data, lambda: _tell(told, name), ExitCode.FAILED if bad else ExitCode.OK)
+    data = {"environment": name or None, "files": told, "plugins": plugins, "ok": not bad}
+    return Reply(data, lambda: _tell(told, plugins, name), ExitCode.FAILED if bad else ExitCode.OK)
 
 
-async def _loaded(settings: Settings, files: Sequence[CheckedFile], environment: str) -> list[dict[str, Any]]:
+async def _loaded(settings: Settings, files: Sequence[CheckedFile], environment: str) -> tuple[list[dict[str, Any]], Sequence[str]]:
+    """Returns what is said of each file, and of the environment's plugins."""
     checked = await check_in(settings, files, environment)
     found: dict[Path, list[dict[str, Any]]] = {file.path: [] for file in files}
     for each in checked.findings:
         found.setdefault(each.path, []).append({"line": each.line, "severity": each.severity, "message": each.message})
-    return [_said(path, remarks, []) for path, remarks in found.items()]
+    return [_said(path, remarks, []) for path, remarks in found.items()], checked.plugins
 
 
 def _read(files: Sequence[CheckedFile]) -> list[dict[str, Any]]:
@@ -72,9 +73,10 @@ def _said(path: Path, remarks: list[dict[str, Any]], needs: list[str]) -> dict[s
     return {"path": shown_path(path), "runs": runs, "findings": remarks, "needs": needs}
 
 
-def _tell(told: Sequence[dict[str, Any]], environment: str) -> None:
+def _tell(told: Sequence[dict[str, Any]], plugins: Sequence[str], environment: str) -> None:
     for file in told:
         _tell_findings(file)
+    tell_plugins(plugins, environment)
     running = sum(file["runs"] for file in told)
     say(f"{running} of {counted(len(told), 'file')} {'run' if environment else 'may run'} here as they are.")
     needs = sorted({need for file in told for need in file["needs"]})
@@ -145,7 +147,8 @@ async def _write(settings: Settings, changed: Mapping[CheckedFile, Rewritten]) -
         for file, each in changed.items():
             file.path.write_text(each.text or "", encoding="utf-8", newline="")
         while stay := [file for file in changed if file not in failed]:
-            told = {each["path"]: each for each in await _loaded(settings, stay, settings.dags_environment)}
+            loaded, _ = await _loaded(settings, stay, settings.dags_environment)
+            told = {each["path"]: each for each in loaded}
             bad = {file: why for file in stay if (why := _why(told[shown_path(file.path)]))}
             if not bad:
                 break

@@ -93,11 +93,18 @@ def _show(found: rest.system.Status) -> None:
         say(f"History has partitions for {days} ahead only. The schedulers' logs say what keeps them from making more.", "red")
     for each in found.not_active:
         _tell_service_state(each)
+    if told := _about_plugins(found.services):
+        say(f"{counted(told, 'warning')} about plugins of environments. To see each: evenflow dags sources", "yellow")
     for kind in found.missing:
         if kind == "triggerer":
             waiting = counted(found.triggers_waiting + found.triggers_running, "deferred task")
             say(f"Nothing runs the triggers of {waiting}.", "red")
         say(f"No {kind} is healthy. Start one: evenflow {kind} (or everything: evenflow up)", "red")
+
+
+def _about_plugins(services: list[rest.system.ServiceStatus]) -> int:
+    bundles = [bundle for service in services if service.healthy for bundle in service.detail.get("bundles", [])]
+    return len({warning for bundle in bundles for warning in bundle.get("warnings", [])})
 
 
 def _late(seconds: float | None) -> str:

@@ -129,6 +129,7 @@ class BundleSummary(Record):
     revision: str | None = Field(title="commit", description="The commit whose files are read.")
     refreshed_at: datetime | None = Field(title="refreshed")
     error: str | None = Field(description="Why the source cannot be refreshed or read.")
+    warnings: list[str] = Field(description="What plugins of its environment have that Evenflow does not serve.")
     files: int = Field(title="files")
     errors: int = Field(title="errors", description="Files that cannot be loaded, or whose DAGs were refused.")
     warned: int

@@ -97,6 +97,16 @@ def explain(error: ImportError, path: Path, root: Path) -> str | None:
     if beside != root and ((beside / f"{top}.py").exists() or (beside / top).is_dir()):
         dotted = ".".join((*beside.relative_to(root).parts, top))
         return f"{top} lies beside the DAG file, but modules are found from {root}. Import {dotted} instead."
+    if top == root.name:
+        return (
+            f"{top} is the folder from which modules are found. Leave {top!r} out of the import, or make {root.parent} the folder "
+            "of the DAGs, with an ignore file for what is none."
+        )
+    if (root.parent / f"{top}.py").exists() or (root.parent / top).is_dir():
+        return (
+            f"{top} lies in {root.parent}, but modules are found from {root}. Make {root.parent} the folder of the DAGs, with an "
+            f"ignore file for what is none, or move {top} into {root.name}."
+        )
     return cure_of_module(error.name or "")
 
 
