@@ -97,7 +97,7 @@ def logged_in(browser: Browser, evenflow: RunningEvenflow, **options: Any) -> Pa
 def settled(page: Page) -> None:
     """The page has what it shows."""
     expect(page.locator("main")).to_be_visible(timeout=WITHIN_MS)
-    expect(page.locator(".loading")).to_have_count(0, timeout=WITHIN_MS)
+    expect(page.locator(".loading, [aria-busy=true]")).to_have_count(0, timeout=WITHIN_MS)
 
 
 def watched(page: Page) -> None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.running import RunningEvenflow, running_evenflow
 from tests.ui.browsing import PHONE, WITHIN_MS, settled, violations
@@ -132,6 +132,24 @@ def test_groups_of_a_graph_open_and_shut(page: Page) -> None:
     expect(graph.locator(".node")).to_have_count(5)
     graph.get_by_role("link", name=re.compile("second")).click()
     expect(page).to_have_url(re.compile(r"/runs/one/tasks/load\.tidy\.second"))
+
+
+def test_a_graph_counts_nothing_before_it_knows(page: Page) -> None:
+    """Until the states of the run are there, none of its tasks seems to wait."""
+
+    def hold(route: Route) -> None:
+        """Does not answer."""
+
+    page.route("**/runs/one/task-counts", hold)
+    page.goto("/dags/shop/graph")
+    graph = page.get_by_label("Graph of shop")
+    expect(page.get_by_label("States of run")).to_have_value("one")
+    expect(graph.locator(".node")).to_have_count(5)
+    expect(page.locator("[aria-busy=true]")).to_have_count(1)
+    expect(graph.get_by_text("0/3")).to_have_count(0)
+    page.unroute("**/runs/one/task-counts", hold)  # which lets go what is held
+    expect(graph.get_by_role("link", name=re.compile("weigh"))).to_contain_text("3/3")
+    expect(page.locator("[aria-busy=true]")).to_have_count(0)
 
 
 def test_of_thousands_of_tasks_one_sees_what_is_around_one(page: Page) -> None:

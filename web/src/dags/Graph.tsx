@@ -22,12 +22,13 @@ export function GraphTab() {
   const { dagId } = useParams({ from: "/dags/$dagId" });
   const { run } = useSearch({ from: "/dags/$dagId/graph" });
   const dag = useQuery(dagQuery(dagId));
-  const runs = useQuery(runsQuery({ dag_id: dagId, limit: RUNS })).data?.items ?? [];
-  const chosen = runs.find((one) => one.run_id === run) ?? runs[0];
-  return <Found of={dag}>{(found) => <Graph dag={found} runs={runs} run={chosen?.run_id ?? null} />}</Found>;
+  const runs = useQuery(runsQuery({ dag_id: dagId, limit: RUNS }));
+  const known = runs.data?.items ?? [];
+  const chosen = known.find((one) => one.run_id === run) ?? known[0];
+  return <Found of={dag}>{(found) => <Graph dag={found} runs={known} isLooking={runs.isLoading} run={chosen?.run_id ?? null} />}</Found>;
 }
 
-function Graph({ dag, runs, run }: { dag: Schemas["DagDetail"]; runs: Schemas["RunSummary"][]; run: string | null }) {
+function Graph({ dag, runs, isLooking, run }: { dag: Schemas["DagDetail"]; runs: Schemas["RunSummary"][]; isLooking: boolean; run: string | null }) {
   const { open, around: middle } = useSearch({ from: "/dags/$dagId/graph" });
   const navigate = useNavigate({ from: "/dags/$dagId/graph" });
   const counts = useQuery({ ...taskCountsQuery(dag.dag_id, run ?? ""), enabled: run !== null });
@@ -40,7 +41,7 @@ function Graph({ dag, runs, run }: { dag: Schemas["DagDetail"]; runs: Schemas["R
   const show = (groups: string[]) => void navigate({ search: (before) => ({ ...before, open: groups }), replace: true });
   return (
     <>
-      <div className="choose">
+      <div className="choose" aria-busy={isLooking || counts.isLoading}>
         <label htmlFor="graph-run">States of run</label>
         <select id="graph-run" value={run ?? ""} onChange={(event) => void navigate({ search: (before) => ({ ...before, run: event.target.value }), replace: true })}>
           {runs.map((one) => (
@@ -71,7 +72,7 @@ function Graph({ dag, runs, run }: { dag: Schemas["DagDetail"]; runs: Schemas["R
           key={middle}
           dagId={dag.dag_id}
           shape={shape}
-          counts={run === null ? null : (counts.data?.tasks ?? {})}
+          counts={(run !== null && counts.data?.tasks) || null}
           run={run}
           turn={(group) => show(opened.has(group) ? [...opened].filter((one) => one !== group) : [...opened, group])}
         />

@@ -31,8 +31,8 @@ export function Lines({ label, at, lines, unit = "" }: { label: string; at: numb
     const element = place.current;
     if (!element || raw) return;
     const style = getComputedStyle(document.documentElement);
-    const colour = (name: string) => style.getPropertyValue(name).trim();
-    const axis = { stroke: colour("--quiet"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false }, font: "11px Inter Variable" };
+    const ofStyle = (name: string) => style.getPropertyValue(name).trim();
+    const axis = { stroke: ofStyle("--quiet"), grid: { stroke: ofStyle("--line"), width: 1 }, ticks: { show: false }, font: `11px ${ofStyle("--font")}` };
     const plot = new uPlot(
       {
         width: element.clientWidth,
@@ -42,7 +42,7 @@ export function Lines({ label, at, lines, unit = "" }: { label: string; at: numb
         hooks: { ready: [tellNewest], setCursor: [tellNewest] },
         axes: [{ ...axis, space: 64, values: (_, ticks, __, ___, step) => ticks.map((tick, n) => tickWords(tick, ticks[n - 1], step, zone)) }, { ...axis, size: 52, values: (_, ticks) => ticks.map((tick) => `${count(tick)}${unit}`) }],
         scales: { y: { range: (_, __, most) => [0, Math.max(1, most * 1.08)] } },
-        series: [{ label: "At", value: (_, tick) => (tick === null ? "--" : moment(new Date(tick * 1000), zone)) }, ...lines.map((line, n) => ({ label: line.name, stroke: colour(COLOURS[n % COLOURS.length]!), dash: DASHES[n % DASHES.length]!, width: 1.6, points: { show: at.length < 3 } }))],
+        series: [{ label: "At", value: (_, tick) => (tick === null ? "--" : moment(new Date(tick * 1000), zone)) }, ...lines.map((line, n) => ({ label: line.name, value: (_: uPlot, value: number | null) => (value === null ? "--" : `${value.toLocaleString("en-US", { maximumFractionDigits: 1 })}${unit}`), stroke: ofStyle(COLOURS[n % COLOURS.length]!), dash: DASHES[n % DASHES.length]!, width: 1.6, points: { show: at.length < 3 } }))],
       },
       [at, ...lines.map((line) => line.values)] as uPlot.AlignedData,
       element,

@@ -24,12 +24,14 @@ test("a moment is told from now, before and after", () => {
   expect(moment(now, "utc")).toBe("2026-03-01 12:00:00");
 });
 
-test("a tick of an axis says its day where that is another one", () => {
+test("a tick of an axis says its day, or of days its year, where that is another one", () => {
   const at = (time: string) => Date.parse(`2026-03-01T${time}Z`) / 1000;
   expect(tickWords(at("12:00:05"), undefined, 5, "utc")).toBe("12:00:05\n2026-03-01");
   expect(tickWords(at("12:00:10"), at("12:00:05"), 5, "utc")).toBe("12:00:10");
   expect(tickWords(at("00:00:00"), at("00:00:00") - 3600, 3600, "utc")).toBe("00:00\n2026-03-01");
-  expect(tickWords(at("00:00:00"), undefined, 86_400, "utc")).toBe("2026-03-01");
+  expect(tickWords(at("00:00:00"), undefined, 86_400, "utc")).toBe("03-01\n2026");
+  expect(tickWords(at("00:00:00"), at("00:00:00") - 86_400, 86_400, "utc")).toBe("03-01");
+  expect(tickWords(at("00:00:00"), at("00:00:00") - 60 * 86_400, 86_400, "utc")).toBe("03-01\n2026");
 });
 
 test("bytes have the unit that leaves few digits", () => {

@@ -34,12 +34,13 @@ export function moment(instant: Date, zone: "local" | "utc"): string {
   return `${at.slice(0, 10)} ${at.slice(11, 19)}`;
 }
 
-/** A moment on an axis whose ticks are `step` seconds apart; with the day where that is another one than at the tick before. */
+/** A moment on an axis whose ticks are `step` seconds apart; with the day, or of days the year, where that is another one than at the tick before. */
 export function tickWords(second: number, before: number | undefined, step: number, zone: "local" | "utc"): string {
   const [day, time] = moment(new Date(second * 1000), zone).split(" ") as [string, string];
-  if (step >= 86_400) return day;
-  const shown = step < 60 ? time : time.slice(0, 5);
-  return before !== undefined && moment(new Date(before * 1000), zone).startsWith(day) ? shown : `${shown}\n${day}`;
+  const ofDays = step >= 86_400;
+  const shown = ofDays ? day.slice(5) : step < 60 ? time : time.slice(0, 5);
+  const below = ofDays ? day.slice(0, 4) : day;
+  return before !== undefined && moment(new Date(before * 1000), zone).startsWith(below) ? shown : `${shown}\n${below}`;
 }
 
 /** Of a map index: nothing for a task that is not mapped. */
