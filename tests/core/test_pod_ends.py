@@ -232,11 +232,23 @@ def test_why_a_cluster_does_not_make_a_pod(status: int, message: str, cause: Cau
 
 
 def test_silence_is_of_a_pod_that_runs() -> None:
-    silent = ends.silence_of(pod("Running", RUNNING, startTime=ago(400)))
+    silent = ends.silence_of(pod("Running", {"running": {"startedAt": ago(400)}}))
     assert silent is not None
     assert ends.judge(silent, RULES, NOW) is Policy.ELSEWHERE
     assert ends.silence_of(pod("Pending")) is None
     assert ends.silence_of(pod("Running", RUNNING, leaving=True)) is None
+
+
+def test_silence_begins_when_the_container_of_the_try_does() -> None:
+    """A pod's startTime is when its node took it: before images are pulled, and before its init containers have run. Its worker is
+    not silent before it is there, however long they take.
+    """
+    pulled = ends.silence_of(pod("Running", RUNNING, startTime=ago(1_000)))
+    assert pulled is not None
+    assert ends.judge(pulled, RULES, NOW) is None
+    for state in (waiting("ContainerCreating"), terminated(0, "Completed")):
+        assert ends.silence_of(beside(pod("Running", state, startTime=ago(1_000)), RUNNING)) is None
+    assert ends.silence_of(pod("Running", startTime=ago(1_000))) is None, "its node has told of no container so far"
 
 
 def test_what_people_are_told_of_a_pod_whose_try_is_not_claimed() -> None:

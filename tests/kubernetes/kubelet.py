@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import re
 import signal
 from collections.abc import Callable
@@ -44,17 +45,19 @@ class PodRun:
         self._restarts: dict[str, int] = {}
         self._states: dict[str, dict[str, Any]] = {}
         self._ended = False
+        self._grace_s, self._grace_over = math.inf, asyncio.Event()
         self._end_as: dict[str, Any] | None = None  # of a pod that its node ends: phase, reason, message
         self.task = asyncio.create_task(self._live())
 
     # -- from outside
 
     def terminate(self, grace_s: int) -> None:
-        """TERM to all, after ``grace_s`` KILL, then the object goes."""
+        """TERM to all, after ``grace_s`` KILL, then the object goes. A later call may shorten that."""
+        if grace_s < self._grace_s:
+            self._grace_s = grace_s
+            asyncio.get_running_loop().call_later(grace_s, self._grace_over.set)
         if getattr(self, "_terminating", None) is None:
-            self._terminating = asyncio.create_task(self._terminate(grace_s))
-        elif grace_s == 0:
-            self._signal(signal.SIGKILL)
+            self._terminating = asyncio.create_task(self._terminate())
 
     def evict(self, reason: str, message: str) -> None:
         """By the node itself: the object stays, failed."""
@@ -177,10 +180,12 @@ class PodRun:
         self._tell()
         return code
 
-    async def _terminate(self, grace_s: int) -> None:
+    async def _terminate(self) -> None:
         self._signal(signal.SIGTERM)
         if self.containers and not self._ended:
-            await asyncio.wait([self.task], timeout=grace_s)
+            over = asyncio.create_task(self._grace_over.wait())
+            await asyncio.wait([self.task, over], return_when=asyncio.FIRST_COMPLETED)
+            over.cancel()
             if not self._ended:
                 self._signal(signal.SIGKILL)
                 await asyncio.wait([self.task], timeout=5)

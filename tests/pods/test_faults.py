@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
@@ -23,7 +24,7 @@ from evenflow.launcher.service import LauncherService
 from evenflow.store.serving.launches import LaunchedTry
 from tests.kubernetes.cluster import Cluster
 from tests.kubernetes.store import POD, QUOTA, SECRET
-from tests.pods.world import QUEUE, PodWorld, StartLauncher, of_epoch, running
+from tests.pods.world import QUEUE, PodWorld, StartLauncher, of_epoch, pods_told, running
 from tests.tokens import operator_token
 from tests.waiting import until
 
@@ -300,6 +301,28 @@ async def test_a_pod_that_claims_its_try_while_it_is_judged_stays(
     await until(lambda: judged and judged[0] >= 2, "two looks after it")
     assert (world.reports(epoch), len(cluster.objects()), len(judged)) == ([], 1, 1)
     assert "DELETE" not in {each.method for each in cluster.asked}
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("how", ["by its launcher", "with its node"])
+async def test_what_an_author_puts_beside_a_try_ends_with_it(
+    world: PodWorld, cluster: Cluster, launcher: LauncherService, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """R-AS8: a container that does not hear its SIGTERM, in a pod whose grace is of eleven days: of a try that is over nothing uses
+    the node for longer than the grace that a pod has without an override.
+    """
+    monkeypatch.setattr(limits, "GRACE_S", 1)
+    monkeypatch.setattr(limits, "ENDED_S", 0.0)
+    deaf = [sys.executable, "-c", "import time, signal as s; s.signal(s.SIGTERM, s.SIG_IGN); print('deaf', flush=True); time.sleep(90)"]
+    more = {"name": "miner", "image": "other", "command": deaf, "restartPolicy": "Always"}
+    cluster.images.missing.add("evenflow")
+    world.executor(on_image="wait")
+    epoch = world.pod("...", pod_override={"spec": {"terminationGracePeriodSeconds": 1_000_000, "initContainers": [more]}})
+    await until(lambda: any("deaf" in line for line in pods_told(cluster)), "the other container")
+    if how == "with its node":
+        cluster.disrupt(of_epoch(cluster, epoch)[0], "EvictionByEvictionAPI")
+    world.over(epoch)
+    await until(lambda: not of_epoch(cluster, epoch), "the end of its pod")
 
 
 # -- pods that run ---------------------------------------------------------------------------------------------------------

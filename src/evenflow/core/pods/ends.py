@@ -295,12 +295,17 @@ def _of_wait(pod: Pod) -> PodTrouble | None:
 
 
 def silence_of(pod: Pod) -> PodTrouble | None:
-    """Returns the trouble of a running pod whose try is not claimed."""
+    """Returns the trouble of a running pod whose try is not claimed. It begins with the container of the try, because images may be
+    pulled and init containers may run for long before that, and other containers may run beside it.
+    """
     if (pod.get("status") or {}).get("phase") != "Running" or is_leaving(pod):
         return None
-    ready = _time(pod["status"].get("startTime") or pod["metadata"].get("creationTimestamp"))
+    runs = next((each["state"]["running"] for each in _statuses(pod) if _is_try_that_runs(each)), None)
+    if runs is None:
+        return None
     said = f"its log says why: it may not reach the API{_address(pod)}, or the token may be refused there"
-    return PodTrouble(Cause.SILENT, f"The pod runs{_node(pod)} and has not asked for its try; {said}.", since=ready)
+    since = _time(runs.get("startedAt") or pod["metadata"].get("creationTimestamp"))
+    return PodTrouble(Cause.SILENT, f"The pod runs{_node(pod)} and has not asked for its try; {said}.", since=since)
 
 
 def waiting_of(pod: Pod, now: datetime) -> WaitingPod | None:
@@ -334,6 +339,10 @@ def _is_own(url: str) -> bool:
 def _statuses(pod: Pod) -> list[Mapping[str, Any]]:
     status = pod.get("status") or {}
     return [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
+
+
+def _is_try_that_runs(status: Mapping[str, Any]) -> bool:
+    return status["name"] == TRY_CONTAINER and "running" in (status.get("state") or {})
 
 
 def _condition(pod: Pod, kind: str, value: str) -> Mapping[str, Any] | None:

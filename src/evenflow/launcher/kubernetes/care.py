@@ -168,8 +168,10 @@ class PodCare:
         return bool(told)
 
     async def _let_go(self, pod: Object) -> None:
-        """Deletes the pod of a try that is over, in time."""
+        """Deletes the pod of a try that is over, in time. One that somebody else has deleted may have a long grace."""
         if ends.is_leaving(pod):
+            if pod["metadata"].get("deletionGracePeriodSeconds", 0) > limits.GRACE_S and self._has_lasted(pod, limits.ENDED_S):
+                await self._delete(pod, "its try is over")
             return
         if ends.is_finished(pod):
             if pod["status"]["phase"] == "Succeeded" or ends.finished_s_ago(pod, self._client.now) >= self._options.keep_failed_s:
@@ -178,8 +180,10 @@ class PodCare:
             await self._delete(pod, "its try is over")
 
     async def _delete(self, pod: Object, reason: str) -> None:
-        meta = pod["metadata"]
-        if await self._client.delete(f"{self._pods}/{meta['name']}", uid=meta["uid"]) and reason:
+        """Its own grace is for a try that runs. Here none does, and what else is in the pod gets the usual one at most."""
+        meta, own_s = pod["metadata"], pod["spec"].get("terminationGracePeriodSeconds", limits.GRACE_S)
+        grace_s = limits.GRACE_S if own_s > limits.GRACE_S else None
+        if await self._client.delete(f"{self._pods}/{meta['name']}", uid=meta["uid"], grace_s=grace_s) and reason:
             observe(seen.pod_deleted(self._executor, meta["name"], reason))
 
     def _has_lasted(self, pod: Object, seconds: float) -> bool:
