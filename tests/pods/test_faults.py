@@ -313,7 +313,11 @@ async def test_what_an_author_puts_beside_a_try_ends_with_it(
     """
     monkeypatch.setattr(limits, "GRACE_S", 1)
     monkeypatch.setattr(limits, "ENDED_S", 0.0)
-    deaf = [sys.executable, "-c", "import time, signal as s; s.signal(s.SIGTERM, s.SIG_IGN); print('deaf', flush=True); time.sleep(90)"]
+    deaf = [
+        sys.executable,
+        "-c",
+        "import time, signal as s; s.signal(s.SIGTERM, s.SIG_IGN); print('deaf', flush=True); time.sleep(90)",
+    ]
     more = {"name": "miner", "image": "other", "command": deaf, "restartPolicy": "Always"}
     cluster.images.missing.add("evenflow")
     world.executor(on_image="wait")

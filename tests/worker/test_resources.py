@@ -198,6 +198,56 @@ def test_a_group_that_a_task_has_made_keeps_no_worker_from_starting(tree: Tree) 
             folder.rmdir()
 
 
+NESTS = """
+import os, sys
+os.chdir(sys.argv[1])
+for _ in range(int(sys.argv[2])):
+    os.mkdir(sys.argv[3])
+    os.chdir(sys.argv[3])
+with open("cgroup.procs", "w") as file:
+    file.write(str(os.getpid()))
+print("made", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.system
+@pytest.mark.parametrize(("depth", "name"), [("1100", "a"), ("25", "a" * 200)])
+@pytest.mark.parametrize("by", ["its worker", "the next worker"])
+def test_groups_that_a_task_makes_one_in_another_end_with_it(tree: Tree, depth: str, name: str, by: str) -> None:
+    """They are deeper than Python's stack, or than any path: a worker fell over them when a try ended, and none started there any
+    more. A process of the task is in the innermost one.
+    """
+    limits = Limits("enforce", print)
+    if by == "its worker":
+        group = limits.make(7, Resources(memory=64 * MIB), print, print)
+        assert group is not None
+        folders = group._folders
+    else:
+        folders = [base / f"{OF_TRY}-999999999-1-7" for base in dict.fromkeys(tree.bases.values())]
+        for folder in folders:
+            tree.make(folder, Resources(memory=64 * MIB))
+    made = [
+        subprocess.Popen([sys.executable, "-c", NESTS, folder, depth, name], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        for folder in folders
+    ]
+    try:
+        for each in made:
+            assert each.stdout is not None
+            assert each.stdout.readline() == b"made\n"
+        if by == "its worker":
+            group.close(leaves=False)
+        else:
+            limits = Limits("enforce", print)
+        assert [each.wait() for each in made] == [-9] * len(made)
+        assert limits._tree is not None, "it keeps limits"
+        asyncio.run(until(lambda: not _groups(tree) or limits.look(), "the end of all of them"))
+    finally:
+        for each in made:
+            each.kill()
+            each.communicate()
+
+
 async def test_where_limits_cannot_be_kept_enforce_sends_a_try_elsewhere_and_warn_runs_it(
     world: World, start_worker: StartWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,16 +15,18 @@ import os
 import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from evenflow.core.model import Resources
 from evenflow.errors import EvenflowError
-from evenflow.worker.limits import TRY_PROCESSES
+from evenflow.worker.limits import GROUPS_REMOVED, TRY_PROCESSES
 
 SERVICES = "evenflow-services"
 PERIOD_US = 100_000  # for a group's share of processors: the kernel's own default
 _DELEGATED = ("user.delegate", "trusted.delegate")  # attributes by which systemd delegates a group
 _LOOKS = 100  # at the processes of a group that forks
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _CONTROLLERS = ("pids", "memory", "cpu")  # in this order groups end: first what lets nothing new begin
 
 
@@ -116,36 +118,91 @@ def end_group(folder: Path) -> bool:
         most.write_text("0")
     killed: set[int] = set()
     for _ in range(_LOOKS):
-        if not (fresh := set(processes(folder)) - killed):
+        known = len(killed)
+        for pid in processes(folder):  # those above first: what makes groups ends before they are looked at
+            if pid not in killed:
+                killed.add(pid)
+                _kill(pid, folder)
+        if len(killed) == known:
             break
-        killed |= fresh
-        if (folder / "cgroup.kill").exists():
-            (folder / "cgroup.kill").write_text("1")
-        else:  # cgroup1, and cgroup2 before Linux 5.14
-            for pid in fresh:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
     return remove_group(folder)
 
 
+def _kill(pid: int, folder: Path) -> None:
+    """Kills a process of this group, or of one below; where the kernel can, all of them."""
+    if (folder / "cgroup.kill").exists():
+        (folder / "cgroup.kill").write_text("1")
+    else:  # cgroup1, and cgroup2 before Linux 5.14
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
 def remove_group(folder: Path) -> bool:
-    """Removes a group, with groups that its processes have made. Returns False if it has processes."""
-    with contextlib.suppress(FileNotFoundError):
-        for below in [each for each in folder.iterdir() if each.is_dir()]:
-            remove_group(below)
-        try:
-            folder.rmdir()
-        except OSError as error:
-            if error.errno != errno.EBUSY:
-                raise
-            return False
+    """Removes a group, with groups that its processes have made. Returns False if it has processes, or more such groups than are
+    removed in one look.
+    """
+    left = ((above, name) for above, name, is_left in _groups_below(folder) if is_left)
+    for above, name in islice(left, GROUPS_REMOVED):
+        with contextlib.suppress(OSError):  # then the folder itself is not empty
+            os.rmdir(name, dir_fd=above)
+    try:
+        folder.rmdir()
+    except FileNotFoundError:
+        return True
+    except OSError as error:
+        if error.errno != errno.EBUSY:
+            raise
+        return False
     return True
 
 
-def processes(folder: Path) -> list[int]:
-    """Returns the pids of its processes, including those of groups below."""
-    files = [folder / "cgroup.procs", *folder.glob("*/**/cgroup.procs")]
-    return [int(pid) for file in files for pid in _read(file).split()]
+def processes(folder: Path) -> Iterator[int]:
+    """Yields the pids of its processes, then those of groups below."""
+    yield from map(int, _read(folder / "cgroup.procs").split())
+    for above, name, is_left in _groups_below(folder):
+        if not is_left:
+            with contextlib.suppress(OSError), open(os.open(f"{name}/cgroup.procs", os.O_RDONLY, dir_fd=above)) as file:
+                yield from map(int, file.read().split())
+
+
+def _groups_below(folder: Path) -> Iterator[tuple[int, str, bool]]:
+    """Yields each group below one twice, before and after those in it: the descriptor of the group above, its name, whether it is
+    left. A task may make groups that are deeper than the stack, than any path, and than there are descriptors.
+    """
+    try:
+        here = os.open(folder, _DIRECTORY)
+    except FileNotFoundError:
+        return
+    path: list[str] = []  # from the folder to here
+    todo = [_subfolders(here)]  # of each group on this path
+    try:
+        while todo[-1] or path:
+            if not todo[-1]:
+                there = os.open("..", _DIRECTORY, dir_fd=here)
+                os.close(here)
+                here = there
+                todo.pop()
+                yield here, path.pop(), True
+                continue
+            name = todo[-1].pop()
+            with contextlib.suppress(OSError):  # it is gone, or another user's
+                os.chmod(name, 0o700, dir_fd=here)
+            yield here, name, False
+            with contextlib.suppress(OSError):
+                there = os.open(name, _DIRECTORY, dir_fd=here)
+                os.close(here)
+                here = there
+                path.append(name)
+                todo.append(_subfolders(here))
+    except FileNotFoundError:
+        return  # somebody has removed where this was: the next look sees what is left
+    finally:
+        os.close(here)
+
+
+def _subfolders(descriptor: int) -> list[str]:
+    with os.scandir(descriptor) as entries:
+        return [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
 
 
 def _limits(unified: bool, resources: Resources, processes: int) -> Iterator[tuple[str, str, bool]]:

@@ -15,6 +15,9 @@ OUTRUN_PAUSE = 10.0  # between two spells of 10 s of killing processes that fork
 LOG_STORED = 2.0  # that a deferral waits until its log is stored, so that its trigger's log comes after it
 EPOCHS_KNOWN = 600.0  # after a try has ended: a repeated assignment comes a minute later at most; this bounds the list
 TRY_PROCESSES = 4_096  # and threads, of one try with a group: many times what libraries start, and few beside the pids of a host
+GROUPS_REMOVED = (
+    1_000  # of those that a try has made below its group, in one look: some 0.1 s, in which its worker does nothing else
+)
 FROZEN = 3_600.0  # an outage of an hour loses nothing; a try that is frozen longer only holds memory, and has lost its connections
 STARTED_DELAY = 0.1  # "running" shows within 1 s; most short tasks end before and need no report of their start
 START_PAUSE = 60.0  # the longest, until a start that the API does not take is sent again; the API waits 600 s for it

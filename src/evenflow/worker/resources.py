@@ -82,7 +82,7 @@ class TryGroup:
 
     def close(self, *, leaves: bool) -> None:
         """Ends the group. ``leaves``: the processes in it may stay."""
-        if leaves and any(map(processes, self._folders)):
+        if leaves and any(pid for folder in self._folders for pid in processes(folder)):
             for folder in self._folders:
                 left = folder.with_name(f"{LEFT}-{os.getpid()}-{self._epoch}")
                 self._tree.make(left, self._resources)
