@@ -195,7 +195,7 @@ def _groups_below(folder: Path) -> Iterator[tuple[int, str, bool]]:
                 path.append(name)
                 todo.append(_subfolders(here))
     except FileNotFoundError:
-        return  # somebody has removed where this was: the next look sees what is left
+        return  # where this was is removed meanwhile: the next look sees what is left
     finally:
         os.close(here)
 

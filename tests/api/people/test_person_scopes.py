@@ -6,20 +6,23 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import aiohttp
 import psycopg
 import pytest
+from psycopg.types.json import Jsonb
 
 from evenflow.client.rest import RestClient
 from evenflow.core.assets import Leaf
+from evenflow.core.executors import KUBERNETES
 from evenflow.core.model import AssetSpec, DagSpec, TaskSpec
 from evenflow.core.people.roles import Role
 from evenflow.core.people.scopes import PersonScope
+from evenflow.core.pods.ends import WaitingPod
 from evenflow.errors import ApiRefused
-from evenflow.store.serving import assets
+from evenflow.store.serving import assets, executors
 from tests.api.people.test_roles import scoped_by
 from tests.api.world import World
 from tests.tokens import operator_token
@@ -254,3 +257,32 @@ async def test_metrics_and_health_are_for_those_whose_role_counts_everywhere(two
     status, text = await two.ask({**two.shown(SCOPE), **afar}, "GET", path)
     assert (status, "theirs" in text) == (403, False)
     assert (await two.ask({**two.shown(None), **afar}, "GET", path))[0] != 403
+
+
+async def test_pods_of_what_is_beyond_the_scope_are_not_told(api_url: str, world: World) -> None:
+    """R-SE3: an executor is shared, and a pod that does not begin its try has the names of its DAG and task, and what its node says
+    of its image.
+    """
+    told: dict[str, Any] = {"kind": KUBERNETES, "queues": ["pods"], "slots": 9, "options": {}, "by": "test"}
+    assert at_once(executors.set_executor(world.awaited, name="k8s", **told))
+    waiting = {}
+    for of, tag in (("mine", "etl"), ("theirs", "hr"), ("others", "hr")):
+        run = world.run(world.add_dag(spec(of, tag), file=f"{of}.py", files={f"{of}.py": b""}))
+        epoch = world.dispatch(run, queue="pods")
+        pod = WaitingPod(f"evenflow-{of}-1", f"Image '{of}' cannot be pulled.", f"kubectl describe pod evenflow-{of}-1", lasts=True)
+        waiting[f"{epoch}"] = asdict(pod)
+    detail = {"executors": ["k8s"], "refused": {}, "waiting": {"k8s": waiting}}
+    launcher = world.service("launcher")
+    world.conn.execute("update service set detail = %s where service_id = %s", [Jsonb(detail), launcher])
+    seen = []
+    for scope in (None, PersonScope(tags=("etl",)), PersonScope(tags=("sales",))):
+        async with RestClient(api_url, operator_token(world.conn, role=Role.VIEWER, scope=scope)) as rest:
+            trouble = (await rest.get_executor("k8s")).trouble
+            seen.append(trouble)
+            assert (await rest.get_status()).executors[0].trouble == trouble
+    everything, own, nothing = seen
+    assert everything is not None
+    assert everything.startswith("3 pods of k8s")
+    assert own is not None
+    assert ("1 pod of k8s" in own, "evenflow-mine-1" in own, "theirs" in own) == (True, True, False)
+    assert nothing is None

@@ -168,7 +168,7 @@ class PodCare:
         return bool(told)
 
     async def _let_go(self, pod: Object) -> None:
-        """Deletes the pod of a try that is over, in time. One that somebody else has deleted may have a long grace."""
+        """Deletes the pod of a try that is over, in time. One that was deleted elsewhere may have a long grace."""
         if ends.is_leaving(pod):
             if pod["metadata"].get("deletionGracePeriodSeconds", 0) > limits.GRACE_S and self._has_lasted(pod, limits.ENDED_S):
                 await self._delete(pod, "its try is over")
