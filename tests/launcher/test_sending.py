@@ -176,6 +176,22 @@ async def test_what_a_broker_does_not_take_waits_for_it(pushed: Pushed, database
     assert sends[one] == 2
 
 
+async def test_a_try_that_is_refused_alone_delays_no_other(
+    pushed: Pushed, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-EX2: as one that asks for more than a quota has. A pause of the executor would never end here."""
+    monkeypatch.setattr(limits, "ALONE_S", 0.0)
+    monkeypatch.setattr(limits, "PAUSE_S", 3_600.0)
+    alone, other = pushed.tries(2)
+    refused = {alone: LaunchFailure("no room", alone=True)}
+    memory = Memory(failing=[refused] * 3)
+    async with launcher(database_url, memory) as service:
+        await until(lambda: memory.epochs == [alone], "the end of what it was refused for")
+        sending = service._served["elsewhere"]
+        assert (sending.trouble, sending._apart) == (None, {})
+    assert dict(pushed.all("select epoch, sends from dispatch")) == {alone: 4, other: 1}
+
+
 async def test_what_was_lost_is_sent_again_and_what_is_late_is_not(pushed: Pushed, database_url: str) -> None:
     """R-EX2: lost messages."""
     late, lost = pushed.tries(2)

@@ -144,14 +144,23 @@ async def test_a_container_of_the_template_stays_as_it_is(
 
 
 @pytest.mark.system
-async def test_a_quota_is_waited_for(world: PodWorld, cluster: Cluster, launcher: LauncherService) -> None:
-    """The try is neither lost nor failed: it is sent again until there is room."""
+async def test_a_quota_is_waited_for(
+    world: PodWorld, cluster: Cluster, launcher: LauncherService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The try is neither lost nor failed: it is sent again until there is room. Meanwhile it is told why, as of its own try, and
+    the executor takes others.
+    """
+    monkeypatch.setattr(launcher_limits, "ALONE_S", 0.1)
     quota = cluster.create(QUOTA, {"metadata": {"name": "q"}, "spec": {"hard": {"pods": "0"}}})
     world.executor(on_image="wait")
     cluster.images.missing.add("evenflow")  # a pod is all that is wanted here
     epoch = world.pod("...")
     await until(lambda: (world.one("select sends from dispatch where epoch = %s", epoch) or 0) >= 2)
     assert world.reports(epoch) == []
+    told = await until(lambda: launcher._served["k8s"].waiting.get(f"{epoch}"))
+    assert "has no room for the pod" in told["says"]
+    assert told["look"] == "kubectl get resourcequota"
+    assert launcher._served["k8s"].trouble is None
     cluster.do(lambda: cluster.store.delete(QUOTA, "default", quota["metadata"]["name"]))
     await until(lambda: of_epoch(cluster, epoch))
     assert world.reports(epoch) == []

@@ -19,10 +19,13 @@ from evenflow.store.serving.launches import Launch, LaunchedCode, LaunchedTry, P
 
 @dataclass(frozen=True, slots=True)
 class LaunchFailure:
-    """The message for a try cannot succeed. ``again``: it is sent again; otherwise the try is lost, as with its worker."""
+    """The message for a try cannot succeed. ``again``: it is sent again; otherwise the try is lost, as with its worker. ``alone``:
+    the executor takes others meanwhile, and this one is sent again after a pause of its own.
+    """
 
     reason: str
     again: bool = True
+    alone: bool = False
 
 
 class PushExecutor(Protocol):

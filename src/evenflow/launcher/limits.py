@@ -8,5 +8,6 @@ OVERDUE = 1_000  # unclaimed tries that a look takes: the next ones follow a sec
 SEND_S = 30.0  # for sending a batch: an absent broker shows in five
 PAUSE_S = 1.0  # until the next attempt when an executor takes nothing; doubled each time
 LONGEST_PAUSE_S = 15.0  # tries that wait for a broker to return wait no longer than this
+ALONE_S = 15.0  # until a try is sent again that its executor takes no more of for now, while it takes others
 CANCELLED_S = 1.0  # for a loop to end when it is cancelled, before it is cancelled again
 CONNECTIONS = 8  # of one launcher to the database, at most

@@ -2,6 +2,9 @@
 
 The database commits that a try is sent before it is sent. So a launcher that dies between the two leaves a try that is not claimed,
 and that is checked when its time is over; and two launchers never send the same try.
+
+A try that the executor refuses alone, as one that asks for more than a quota has, delays no other. It counts as sent meanwhile:
+else it would be in each batch, before all with a lower priority.
 """
 
 from __future__ import annotations
@@ -34,6 +37,7 @@ class Sending:
         self._pool, self._ledger, self._meter = pool, ledger, ledger.meter
         self.news = asyncio.Event()
         self.trouble: str | None = None
+        self._apart: dict[int, float] = {}  # when tries are sent again that were refused alone, by the loop's clock
         self._tasks = [
             asyncio.create_task(self._keep(self._turns), name=f"send to {row.name}"),
             asyncio.create_task(self._keep(executor.watch), name=f"watch {row.name}"),
@@ -74,6 +78,7 @@ class Sending:
     async def _turns(self) -> None:
         while True:
             self.news.clear()
+            await self._send_again_apart()
             while await self._send_new():
                 pass
             await self._look_after()
@@ -81,6 +86,13 @@ class Sending:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(limits.LOOK_S):
                     await self.news.wait()
+
+    async def _send_again_apart(self) -> None:
+        """What is lost with this launcher is overdue later."""
+        now = asyncio.get_running_loop().time()
+        if due := [epoch for epoch, at in self._apart.items() if at <= now]:
+            await self._ledger.send_again(due)
+            self._apart = {epoch: at for epoch, at in self._apart.items() if at > now}
 
     async def _send_new(self) -> bool:
         """Returns whether there may be more."""
@@ -100,8 +112,9 @@ class Sending:
             raise
         observe(seen.launched(self.row.name, len(tries) - len(failures)), self._meter)
         await self._settle(failures)
-        if any(failure.again for failure in failures.values()):
-            raise ExecutorUnavailable(next(failure.reason for failure in failures.values() if failure.again))
+        for failure in failures.values():
+            if failure.again and not failure.alone:
+                raise ExecutorUnavailable(failure.reason)
 
     async def _look_after(self) -> None:
         async with self._pool.connection() as conn:
@@ -122,7 +135,9 @@ class Sending:
 
     async def _settle(self, failures: Mapping[int, LaunchFailure]) -> None:
         """Handles failures. Those to be sent again are sent in the next turn."""
-        again = [epoch for epoch, failure in failures.items() if failure.again]
+        alone_at = asyncio.get_running_loop().time() + limits.ALONE_S
+        self._apart |= {epoch: alone_at for epoch, failure in failures.items() if failure.again and failure.alone}
+        again = [epoch for epoch, failure in failures.items() if failure.again and not failure.alone]
         lost = {epoch: failure.reason for epoch, failure in failures.items() if not failure.again}
         if again:
             await self._ledger.send_again(again)

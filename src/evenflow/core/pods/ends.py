@@ -319,6 +319,12 @@ def waiting_of(pod: Pod, now: datetime) -> WaitingPod | None:
     return WaitingPod(str(meta["name"]), trouble.reason[:MAX_SAID], shlex.join(["kubectl", *look, *namespace]), age_s >= LASTS_S)
 
 
+def refused_of(pod: str, reason: str, namespace: str) -> WaitingPod:
+    """Returns what people are to know of a try whose pod a cluster does not make for now."""
+    look = ["kubectl", "get", "resourcequota", *(["--namespace", namespace] if namespace else [])]
+    return WaitingPod(pod, reason[:MAX_SAID], shlex.join(look), lasts=True)
+
+
 def _address(pod: Pod) -> str:
     """Returns where the worker of a pod looks for the API, as far as the pod says it itself."""
     env = [entry for each in pod["spec"]["containers"] if each["name"] == TRY_CONTAINER for entry in each.get("env") or ()]

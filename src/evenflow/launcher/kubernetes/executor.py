@@ -11,12 +11,14 @@ import base64
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from evenflow.core.pods import ends
 from evenflow.core.pods.ends import Policy, WaitingPod
 from evenflow.core.pods.options import AIRFLOW, read_options
 from evenflow.errors import BadValue, ClusterRefused, ClusterUnavailable, ExecutorUnavailable, SettingsError
 from evenflow.killpoints import KillPoint, reached
+from evenflow.kubernetes import limits
 from evenflow.kubernetes.address import find_cluster
 from evenflow.kubernetes.client import KubernetesClient, Object
 from evenflow.kubernetes.pacing import RequestPace
@@ -32,6 +34,7 @@ from evenflow.launcher.kubernetes.template import (
     secret_name,
     with_address,
 )
+from evenflow.launcher.limits import ALONE_S
 from evenflow.store.serving.executors import LaunchedExecutor
 from evenflow.store.serving.launches import Launch, LaunchedCode, PodAsk
 from evenflow.telemetry.observing import observe
@@ -62,6 +65,7 @@ class KubernetesExecutor:
         self._environment = with_address(self._template, settings, self._options.runs)
         self._opening = asyncio.Lock()
         self._open: _Site | None = None
+        self._roomless: dict[int, tuple[float, WaitingPod]] = {}  # by epoch, until when this is told of tries without room
 
     async def _site(self) -> _Site:
         async with self._opening:
@@ -97,7 +101,12 @@ class KubernetesExecutor:
 
     @property
     def waiting(self) -> Mapping[int, WaitingPod]:
-        return {} if self._open is None else self._open.care.waiting
+        if self._open is None:
+            return {}
+        now = asyncio.get_running_loop().time()
+        self._roomless = {epoch: told for epoch, told in self._roomless.items() if told[0] > now}
+        told = {epoch: pod for epoch, (_, pod) in islice(self._roomless.items(), limits.WAITING_TOLD)}
+        return {**told, **self._open.care.waiting}
 
     async def watch(self) -> None:
         await (await self._site()).care.run()
@@ -121,14 +130,15 @@ class KubernetesExecutor:
         try:
             made = await self._make(site, pod)
             if made is None:
-                return LaunchFailure("the pod that it had is still there")
+                return LaunchFailure("the pod that it had is still there", alone=True)
             reached(KillPoint.POD_MADE)
             await self._make_secret(made, launch.queue)
             reached(KillPoint.POD_EQUIPPED)
         except ClusterUnavailable as error:
             return LaunchFailure(str(error))
         except ClusterRefused as refused:
-            return await self._refused(launch, refused)
+            return await self._refused(launch, pod, refused)
+        self._roomless.pop(launch.epoch, None)
         return None
 
     async def _make(self, site: _Site, pod: Object) -> Object | None:
@@ -164,15 +174,18 @@ class KubernetesExecutor:
             if refused.reason != "AlreadyExists":
                 raise
 
-    async def _refused(self, launch: Launch, refused: ClusterRefused) -> LaunchFailure | None:
+    async def _refused(self, launch: Launch, pod: Object, refused: ClusterRefused) -> LaunchFailure | None:
         cause = ends.refusal_cause(refused.status, refused.reason, str(refused))
-        if cause is None:
-            return LaunchFailure(f"{_NOT_MADE}: {refused}")
+        name = pod["metadata"]["name"]
+        if cause is None:  # all who see the executor are told, and the pod has the name of its DAG
+            return LaunchFailure(f"{_NOT_MADE}: {str(refused).replace(name, 'NAME')}")
         reason = ends.refusal_reason(cause, str(refused))
         observe(seen.pod_refused(self._name, str(cause), launch.epoch, reason), self._ledger.meter)
         match self._options.rules[cause].policy:
             case Policy.WAIT:
-                return LaunchFailure(reason)
+                until = asyncio.get_running_loop().time() + 2 * ALONE_S
+                self._roomless[launch.epoch] = (until, ends.refused_of(name, reason, self._options.namespace))
+                return LaunchFailure(reason, alone=True)
             case Policy.ELSEWHERE:
                 return LaunchFailure(reason, again=False)
             case Policy.FAIL:
