@@ -48,6 +48,14 @@ async def test_the_sdks_own_client_has_a_try_from_its_start_to_its_end(
     assert (told["runs"], told["first look"], told["kept"], told["unknown"]) == (1, True, {"id": 7}, 422)
     assert (told["kept with an asset"], told["of another asset"]) == ("2026-03-01", 403)
     ended = world.one("select payload from report where kind = 'exit' and epoch = %s", epoch)
-    assert ended == {"outcome": "success", "skip": [2]}
-    assert dict(world.all("select key, value from xcom")) == {"k": {"a": 1}, "return_value": [1, 2]}
-    assert world.one("select fields from rendered") == {"sql": "select 1"}
+    assert (ended["outcome"], ended["skip"]) == ("success", [2])
+    assert [(change["asset"], change["extra"]) for change in ended["produced"]] == [("orders", {"by": "***"})]
+    xcoms = {key: (value, secret) for key, value, secret in world.all("select key, value, secret from xcom")}
+    assert xcoms == {
+        "k": ({"a": 1}, False),
+        "return_value": ([1, 2], False),
+        "login": ({"as": "user:open-sesame"}, True),
+        "harmless": ("user", False),
+    }, "R-SE4: people do not see what holds a secret that the try was given"
+    assert world.one("select fields from rendered") == {"sql": "connect with ***"}
+    assert "open-sesame" not in str(world.all("select value from try_record"))

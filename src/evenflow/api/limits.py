@@ -40,6 +40,8 @@ TRY_LINKS = 50  # that one try tells, by names: they stand in a line of a page
 RENDERED = 256 * 2**10  # JSON of the template fields of a try; the SDK cuts them well below
 
 AIRFLOW_REQUESTS = 32  # of clients of Airflow's, answered at once, each in a thread that waits for the database
+GIVEN_SECRETS = 200  # of a try whose client is elsewhere, kept while it runs; beyond it all that the try says counts as secret
+GIVEN_SECRET_CHARS = 128 * 2**10  # of them together
 AIRFLOW_REQUEST = 60.0  # for one answer; the client gives up after 5, unless its Airflow says otherwise, and asks again
 
 LINEAGE_PAUSE = 10.0  # between two looks for events to send: people look at lineage minutes later

@@ -6,12 +6,10 @@ from typing import Protocol
 
 import msgspec
 
-from evenflow.core.object_names import CONNECTION, VARIABLE
 from evenflow.errors import ApiRefused, ApiUnavailable, StaleEpoch
 from evenflow.membership.backoff import ApiSilent, Backoff, Silences
-from evenflow.sdk.secrets.masking import secrets_in
 from evenflow.wire.messages import Message
-from evenflow.wire.questions import QUESTIONS, AskNamed, Found
+from evenflow.wire.questions import QUESTIONS
 
 
 class QuestionApi(Protocol):
@@ -42,13 +40,6 @@ async def ask_patiently(api: QuestionApi, token: str, question: str, message: Me
             await backoff.wait()
         except StaleEpoch as error:
             raise ApiRefused(409, str(error)) from None
-
-
-def secrets_of(question: str, message: Message, answer: Message) -> list[str]:
-    """Returns the secret texts in an answer to one of ``QUESTIONS``. The caller hides these before user code gets the answer."""
-    if question in (CONNECTION, VARIABLE) and isinstance(message, AskNamed) and isinstance(answer, Found) and answer.text:
-        return secrets_in(CONNECTION if question == CONNECTION else VARIABLE, message.name, answer.text)
-    return []
 
 
 def _end_of_silence(silences: Silences, question: str, error: ApiUnavailable) -> None:

@@ -10,10 +10,11 @@ import msgspec
 
 from evenflow.errors import ApiRefused
 from evenflow.forking.frames import FrameHeader
-from evenflow.membership.asking import QuestionApi, ask_patiently, read_question, secrets_of
+from evenflow.membership.asking import QuestionApi, ask_patiently, read_question
 from evenflow.triggerer import limits
 from evenflow.triggerer.trigger import Trigger
 from evenflow.wire.messages import Message
+from evenflow.wire.secrets import secrets_of
 from evenflow.wire.triggers import TRIGGER_QUESTIONS
 
 

@@ -13,12 +13,13 @@ from evenflow.core.limits import MAX_MESSAGE_BYTES
 from evenflow.errors import ApiRefused, ApiUnavailable, StaleEpoch, XComError
 from evenflow.forking.frames import FrameHeader
 from evenflow.masker import LEFT_OUT, Masker
-from evenflow.membership.asking import QuestionApi, ask_patiently, read_question, secrets_of
+from evenflow.membership.asking import QuestionApi, ask_patiently, read_question
 from evenflow.membership.backoff import Backoff
 from evenflow.sdk.secrets.masking import texts_in
 from evenflow.telemetry.observing import observe
-from evenflow.wire.messages import Message, Progress, XComPull, XComPush, XComValue
-from evenflow.wire.questions import QUESTIONS, KeepRecord, Once, Rendered, SetAssetValue, SetOnce, SetVariable
+from evenflow.wire.messages import Progress, XComPull, XComPush, XComValue
+from evenflow.wire.questions import QUESTIONS
+from evenflow.wire.secrets import secrets_of, shown
 from evenflow.worker import limits
 from evenflow.worker import observations as seen
 from evenflow.worker.said import Ask, Pull, Push, QuestionOfTry, read_progress
@@ -176,32 +177,13 @@ class TryProxy:
         try:
             if len(body) > MAX_MESSAGE_BYTES:
                 raise ApiRefused(413, f"A question of {len(body):,} bytes is above the limit of {MAX_MESSAGE_BYTES:,}.")
-            message = self._shown(read_question(question, body))
+            message = shown(read_question(question, body), self._masker)
             answer = await ask_patiently(self._api, self._token, question, message)
         except ApiRefused as error:
             self._answer({"error": str(error), "status": error.status}, b"")
         else:
-            self._learn(question, message, answer)
+            self._hide(secrets_of(question, message, answer))  # before the try has it
             self._answer({}, msgspec.json.encode(answer))
-
-    def _shown(self, message: Message) -> Message:
-        """Masks what people will see of a message, and marks what is secret."""
-        match message:
-            case Rendered():
-                return Rendered(fields=self._masker.mask_value(message.fields))
-            case KeepRecord():
-                return KeepRecord(kind=message.kind, value=self._masker.mask_value(message.value))
-            case SetOnce() | SetAssetValue():
-                message.kept.secret = self._masker.finds_in(msgspec.json.encode(message.kept.value))
-            case SetVariable(description=str() as description):
-                message.description = self._masker.mask_text(description)
-        return message
-
-    def _learn(self, question: str, message: Message, answer: Message) -> None:
-        """Learns the secrets of an answer before the try has it."""
-        if isinstance(answer, Once) and answer.kept is not None and answer.kept.secret:
-            self._hide(texts_in(answer.kept.value))
-        self._hide(secrets_of(question, message, answer))
 
     async def _send_progress(self) -> None:
         """Sends the newest progress until there is no newer one. It is only for people: what cannot be delivered is dropped."""

@@ -45,8 +45,14 @@ def main(url: str, token: str, id: uuid.UUID) -> dict[str, Any]:
     told["kept with an asset"] = client.asset_state_store.get("until", uri="orders").value
     told["of another asset"] = status_of(lambda: client.asset_state_store.get("until", name="other"))
     told["unknown"] = status_of(lambda: client.variables.keys())
+    client.variables.set("warehouse_password", "open-sesame", "why")
+    password = client.variables.get("warehouse_password").value
+    client.xcoms.set("sales", "r1", "extract", "login", {"as": f"user:{password}"})
+    client.xcoms.set("sales", "r1", "extract", "harmless", "user")
+    client.task_instances.set_rtif(id, {"sql": f"connect with {password}"})
     client.task_instances.skip_downstream_tasks(id, SkipDownstreamTasks(tasks=["load"]))
-    client.task_instances.succeed(id, NOW, [], [], None)
+    made = {"dest_asset_key": {"name": "orders", "uri": "orders"}, "extra": {"by": password}}
+    client.task_instances.succeed(id, NOW, [], [made], None)
     return told
 
 

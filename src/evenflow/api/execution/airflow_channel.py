@@ -7,24 +7,28 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Coroutine, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import msgspec
 
 from evenflow.api import deferrals
 from evenflow.api.execution.endpoint import Call, Handler, try_over
+from evenflow.api.execution.given_secrets import GivenSecrets
 from evenflow.api.execution.tries import TryRoutes
 from evenflow.api.refusals import refusal
 from evenflow.api.vault import Vault
+from evenflow.core.ending import Ending
 from evenflow.core.limits import MAX_XCOM_BYTES
 from evenflow.errors import ApiRefused, EvenflowError, XComTooLarge
+from evenflow.sdk.secrets.masking import texts_in
 from evenflow.sdk.xcomarg import RETURN_VALUE
 from evenflow.store.db.connect import AsyncPool
 from evenflow.store.serving import try_records
 from evenflow.wire.large_values import NULL, LargeValues
 from evenflow.wire.messages import Message, XComPull, XComPush, XComValue
 from evenflow.wire.questions import QUESTIONS
+from evenflow.wire.secrets import SHOWN, secrets_of, shown
 
 T = TypeVar("T")
 _DRAFT = "draft"
@@ -95,6 +99,19 @@ class HandlerChannel:
 
     # -- in the event loop
 
+    async def shown(self, ending: Ending) -> Ending:
+        """Returns the ending as a worker would say it: people see no secret in it, and a trigger's log masks its own."""
+        masker = (await self._given()).masker
+        if not masker:
+            return ending
+        produced = [
+            replace(change, extra=masker.mask_value(change.extra), uri=masker.mask_text(change.uri)) for change in ending.produced
+        ]
+        reason = ending.reason and masker.mask_text(ending.reason)
+        if (defer := ending.defer) is not None:
+            defer = replace(defer, secrets=masker.found_in(msgspec.json.encode([defer.trigger_kwargs, defer.kwargs])))
+        return replace(ending, produced=produced, reason=reason, defer=defer)
+
     def _await(self, work: Coroutine[Any, Any, T]) -> T:
         """Raises :class:`ApiRefused` for what the caller has caused, and anything else as it is."""
         try:
@@ -109,27 +126,45 @@ class HandlerChannel:
         return Call(self._call.token, self._call.bearer, message, {}, self._call.receive)
 
     async def _asked(self, question: str, message: Message) -> Message | bytes | None:
-        return await self._handlers.answers[question](self._of(message))
+        if isinstance(message, SHOWN):
+            message = shown(message, (await self._given()).masker)
+        answer = await self._handlers.answers[question](self._of(message))
+        await self._learn(secrets_of(question, message, answer))
+        return answer
 
     async def _pulled(self, wanted: XComPull) -> bytes | None:
         value: XComValue = await self._handlers.tries.pull(self._of(wanted))
         if not value.found:
             return None
-        return await self._handlers.values.fetch(value, f"The XCom {wanted.key!r} of task {wanted.task_id!r}")
+        found = await self._handlers.values.fetch(value, f"The XCom {wanted.key!r} of task {wanted.task_id!r}")
+        if value.secret:
+            await self._learn(await asyncio.to_thread(lambda: texts_in(json.loads(found))))
+        return found
 
     async def _pushed(self, key: str, value: bytes) -> None:
         values, what = self._handlers.values, f"The XCom {key!r}"
         if len(value) > MAX_XCOM_BYTES:
             raise XComTooLarge(what, len(value), MAX_XCOM_BYTES)
-        message = XComPush(key=key, value=value)
+        secret = await asyncio.to_thread((await self._given()).are_in, value)
+        message = XComPush(key=key, value=value, secret=secret)
         if values.is_large(value):
-            message = XComPush(key=key, value=NULL, stored=await values.store(self._call.of_try.epoch, value, what))
+            stored = await values.store(self._call.of_try.epoch, value, what)
+            message = XComPush(key=key, value=NULL, stored=stored, secret=secret)
         try:
             await self._handlers.tries.push(self._of(message))
         except EvenflowError:
             if message.stored is not None:
                 await values.discard(message.stored)
             raise
+
+    async def _given(self) -> GivenSecrets:
+        sealed = (await self._read_draft()).get("given")
+        return GivenSecrets(sealed and deferrals.opened_text(self._handlers.vault, self._call.of_try.run_key, sealed))
+
+    async def _learn(self, secrets: list[str]) -> None:
+        """Called before the client has them."""
+        if secrets and (given := await self._given()).add(secrets):
+            await self._write_draft(given=deferrals.sealed_text(self._handlers.vault, self._call.of_try.run_key, given.to_keep()))
 
     async def _write_draft(self, **said: Any) -> None:
         asker = self._call.of_try

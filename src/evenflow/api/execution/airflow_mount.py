@@ -135,7 +135,8 @@ class TaskExecutionEndpoint:
         )
         answer: ExecutionAnswer = await self._threads.run(limits.AIRFLOW_REQUEST, copy_context().run, api.handle, *request)
         if answer.status < 300 and api.tasks.ending is not None:
-            await self._clients.end(call.bearer, of_fleet, _checked(api.tasks.ending), call.receive)
+            ending = await channel.shown(_checked(api.tasks.ending))
+            await self._clients.end(call.bearer, of_fleet, ending, call.receive)
         return answer
 
 
