@@ -53,7 +53,7 @@ def snapshot(
         dag_id="census", run_id="manual__1", state=state, run_type="manual", version_number=1, params={}, priority=0, run_after=NOW,
         logical_date=None, data_interval_start=None, data_interval_end=None, created_at=NOW, started_at=NOW, ended_at=ended,
         elapsed_s=None, reason=reason, cancelled_by=None, tasks_by_state=counts, progress=progress or [], note=None,
-        is_being_changed=False, quarantine=None, backfill_id=None, callbacks=[], missed_deadlines=[], trace_id=None,
+        is_being_changed=False, quarantine=None, backfill_id=None, callbacks=[], deadlines=[], trace_id=None,
     )  # fmt: skip
     return RunSnapshot(run, instances, all_tasks=True)
 

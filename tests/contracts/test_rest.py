@@ -35,7 +35,7 @@ RUN: dict[str, Any] = {
     **dict.fromkeys(name for name, each in RunDetail.model_fields.items() if NoneType in typing.get_args(each.annotation)),
     "dag_id": "d", "run_id": "r", "state": "running", "run_type": "manual", "version_number": 1, "params": {}, "priority": 0,
     "run_after": NOW, "created_at": NOW, "is_being_changed": False, "tasks_by_state": {"running": 1}, "progress": [],
-    "callbacks": [], "missed_deadlines": [],
+    "callbacks": [], "deadlines": [],
 }  # fmt: skip
 WHY = {"dag_id": "d", "run_id": "r", "task_id": "t", "map_index": -1, "state": "none", "run_state": "running"}
 

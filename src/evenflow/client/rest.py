@@ -160,6 +160,7 @@ class RestClient:
     list_task_events = route_3(
         "GET", f"{TASK}/events", lambda: rest.queries.TaskEventQuery, lambda: rest.record.Page[rest.tasks.TaskHistoryEntry]
     )
+    list_tries = route_3("GET", f"{TASK}/tries", lambda: rest.queries.InstanceQuery, lambda: rest.tasks.TaskTries)
     read_log = route_3("GET", f"{TASK}/logs", lambda: rest.queries.LogQuery, lambda: rest.live.LogText)
     get_lineage = route_3("GET", f"{TASK}/lineage", lambda: rest.queries.TryQuery, lambda: rest.tasks.TaskLineage)
     get_spark_stages = route_3("GET", f"{TASK}/spark", lambda: rest.queries.TryQuery, lambda: rest.tasks.SparkStages)

@@ -75,7 +75,8 @@ def _defer_one(
     said = payload["defer"]
     timeout_s = said.get("timeout_s")
     detail = {"trigger": said["trigger"], "timeout_s": timeout_s, "keeps": sorted(keeps)}
-    moves.apply(item, TaskEvent.DEFER, {name: value for name, value in detail.items() if value})
+    told = {name: value for name, value in detail.items() if value}
+    moves.apply(item, TaskEvent.DEFER, {**told, **report.untold(item.state)})
     deferrals.begun.append(
         Deferral(
             *item.key,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from evenflow.core.flow.branches import apply_skips
 from evenflow.core.flow.ends import collapse, counts_as_loss, is_void, judge, why_void
@@ -57,7 +56,7 @@ def apply_reports(
         if end is None or event is None:
             if event is TaskEvent.START:
                 item.started_at = tried.started_at
-                moves.apply(item, event)
+                moves.apply(item, event, first.untold(item.state))
         elif event is TaskEvent.SUCCEED:
             _apply_exit(facts, dispatches, deferrals, item, end, event)
             if end.payload and (skipped := end.payload.get("skip")):
@@ -118,25 +117,21 @@ def _apply_exit(
     moves, payload = dispatches.moves, report.payload or {}
     _end(dispatches, deferrals, report)
     if event is TaskEvent.SUCCEED:
-        moves.apply(item, event, _implied_start(item, report))
+        moves.apply(item, event, report.untold(item.state))
         spec = spec_of(facts, item)
         if spec.outlets or spec.outlet_aliases:
             produce(facts, moves.messages, item, spec, payload)
     elif event is TaskEvent.RESCHEDULE:
         _reschedule(moves, item, report)
     else:
-        fail(facts, moves, item, event, {} if report.outcome in ("deferred", "rescheduled") else payload)
-
-
-def _implied_start(item: Item, report: TakenReport) -> dict[str, Any] | None:
-    """What history records for a try whose end came without its start: how long it ran, so that its wait for a worker is known."""
-    return {"ran_s": report.ran_s} if item.state is TaskState.QUEUED and report.ran_s is not None else None
+        said = {} if report.outcome in ("deferred", "rescheduled") else payload
+        fail(facts, moves, item, event, {**said, **report.untold(item.state)})
 
 
 def _reschedule(moves: Moves, item: Item, report: TakenReport) -> None:
     """It looks again later. That uses up no try: the number is given back, and its next start takes the same one."""
     delay_s = float((report.payload or {}).get("delay_s") or 0.0)
-    moves.apply(item, TaskEvent.RESCHEDULE, {"delay_s": delay_s, **(_implied_start(item, report) or {})})
+    moves.apply(item, TaskEvent.RESCHEDULE, {"delay_s": delay_s, **report.untold(item.state)})
     item.try_number -= 1
     moves.messages.reschedules.append(tasks.Retry(item.epoch, *item.key, delay_s))
 
@@ -153,7 +148,7 @@ def _apply_void(
     if not sent_again:
         item.ended_at = report.at
         _end(dispatches, deferrals, report)
-        fail(facts, dispatches.moves, item, event, {"reason": reason})
+        fail(facts, dispatches.moves, item, event, {"reason": reason, **report.untold(item.state)})
         return
     run = facts.runs[item.run_key]
     dispatches.pass_on(report.epoch)
@@ -165,7 +160,7 @@ def _apply_void(
         run_priority=run.priority,
         avoid=report.worker_id or 0 if report.outcome == "cannot_start" else 0,
         dispatch_class=DispatchClass.RESUME if report.resumes else DispatchClass.FIRST_START,
-        detail={"reason": reason},
+        detail={"reason": reason, **report.untold(item.state)},
     )
     if report.resumes:
         clean_up_instead(facts, dispatches, deferrals, item, report)

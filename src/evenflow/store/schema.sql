@@ -1306,7 +1306,7 @@ create table run_event (
 );
 create index run_event_exported on run_event using brin (xact) with (pages_per_range = 8, autosummarize = on);  -- by the history pipeline
 -- A B-tree: rows go where deleted ones were, so no range of pages keeps to a range of runs.
-create index run_event_of_run on run_event (run_key);                                                        -- views/list_run_events, others/find_run, callbacks/list_missed, operations/delete_runs
+create index run_event_of_run on run_event (run_key);                                                        -- views/list_run_events, others/find_run, callbacks/list_deadlines, callbacks/list_deadlines_of_run, operations/delete_runs
 
 -- What people changed, tasks that set variables or asked for secrets, services that registered, requests that were refused. Never what is
 -- secret. Append-only, except for what comes often: that is counted, in one row for each period.

@@ -65,6 +65,7 @@ NEEDED: dict[Role | None, str] = {
         GET /api/v1/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/spark
         GET /api/v1/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/spark-ui
         GET /api/v1/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/spark-ui/{map_index}/{path}
+        GET /api/v1/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/tries
         GET /api/v1/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/why
         GET /api/v1/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/xcoms/{key}
         GET /api/v1/dags/{dag_id}/runs/{run_id}/xcoms

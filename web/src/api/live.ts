@@ -175,7 +175,7 @@ class Again {
 
 // Questions about one DAG, run or instance have its names in their keys; those about the whole system change with every move.
 const OF_A_RUN = new Set(["run", "tasks", "task-counts", "cause", "run-events"]);
-const OF_AN_INSTANCE = new Set(["why", "task-events", "rendered", "xcoms"]);
+const OF_AN_INSTANCE = new Set(["why", "task-events", "tries", "rendered", "xcoms"]);
 const OF_A_DAG = new Set(["dag", "grid", "calendar"]);
 const UNMOVED = new Set(["session", "code", "versions", "diff", "insights", "parse-errors", "settings", "connections", "variables", "events"]);
 

@@ -229,6 +229,14 @@ export const taskEventsQuery = (of: InstanceName) =>
     refetchInterval: every(LIVE_MS),
   });
 
+export const triesQuery = (of: InstanceName) =>
+  queryOptions({
+    queryKey: ["tries", of],
+    queryFn: ({ signal }) =>
+      ask("get", "/api/v1/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/tries", { names: namesOf(of), query: { map_index: of.map }, signal }),
+    refetchInterval: every(LIVE_MS),
+  });
+
 /** Where the Spark UI of a running task is; refused while there is none. */
 export const sparkUiQuery = (of: InstanceName) =>
   queryOptions({

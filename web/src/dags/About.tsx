@@ -37,6 +37,33 @@ export function AboutTab() {
               />
             </Section>
           )}
+          {found.deadlines.length > 0 && (
+            <Section title="Deadlines">
+              <Table
+                label="Deadlines"
+                rows={found.deadlines}
+                keyOf={(one) => one.name}
+                columns={[
+                  { name: "Deadline", cell: (one) => <strong>{one.name}</strong> },
+                  { name: "A run is to have ended", as: "wide", cell: (one) => one.when },
+                  {
+                    name: "Next",
+                    cell: (one) =>
+                      one.next_due_at ? (
+                        <>
+                          <Time at={one.next_due_at} /> {one.next_run_id ? <OfRun dagId={dagId} runId={one.next_run_id} /> : <span className="quiet">by the schedule</span>}
+                        </>
+                      ) : (
+                        <span className="quiet">no run is near</span>
+                      ),
+                  },
+                  { name: "Missed", as: "right", cell: (one) => count(one.missed) },
+                  { name: "Last by", cell: (one) => one.last_missed_run_id && <OfRun dagId={dagId} runId={one.last_missed_run_id} /> },
+                ]}
+              />
+              <p className="quiet note-below">Missed counts the newest 100 runs. A run that has ended in time, however it ended, has met its deadlines.</p>
+            </Section>
+          )}
           {around.length > 0 && (
             <Section title="Assets">
               <Table
@@ -73,3 +100,9 @@ export function AboutTab() {
     </Found>
   );
 }
+
+const OfRun = ({ dagId, runId }: { dagId: string; runId: string }) => (
+  <Link to="/dags/$dagId/runs/$runId" params={{ dagId, runId }}>
+    {runId}
+  </Link>
+);

@@ -1,6 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link, Outlet, useNavigate, useParams, useSearch } from "@tanstack/react-router";
-import { ask } from "../api/client";
+import { ask, type Schemas } from "../api/client";
 import { dagQuery } from "../api/queries";
 import { useState } from "react";
 import { useTitle } from "../app/title";
@@ -9,7 +9,7 @@ import { Icon } from "../parts/icons";
 import { Found, Switch } from "../parts/parts";
 import { Sure } from "../parts/Sure";
 import { Time } from "../parts/time";
-import { quoted } from "../parts/words";
+import { count, quoted } from "../parts/words";
 import { usePause } from "./Dags";
 import { Trigger } from "./Trigger";
 
@@ -34,6 +34,18 @@ function Drain({ dagId, drains }: { dagId: string; drains: boolean }) {
         </Sure>
       )}
     </Allowed>
+  );
+}
+
+/** Which one falls due next, and how many runs have missed one lately; the others stand on the page About. */
+function NextDeadline({ of }: { of: Schemas["DagDetail"] }) {
+  const [next] = of.deadlines.filter((one) => one.next_due_at).sort((a, b) => (a.next_due_at! < b.next_due_at! ? -1 : 1));
+  const missed = of.deadlines.reduce((sum, one) => sum + one.missed, 0);
+  return (
+    <Link to="/dags/$dagId/about" params={{ dagId: of.dag_id }} title={next?.name}>
+      {next ? <Time at={next.next_due_at} /> : "none is near"}
+      {missed > 0 && `, ${count(missed)} missed`}
+    </Link>
   );
 }
 
@@ -76,6 +88,7 @@ export function Dag() {
               <div><dt>Schedule</dt><dd>{found.schedule ?? "when triggered"}</dd></div>
               {found.next_run_at && !found.is_paused && <div><dt>Next run</dt><dd><Time at={found.next_run_at} /></dd></div>}
               {(found.is_paused || found.service_state !== "active") && <div><dt>State</dt><dd>{found.service_state}{found.paused_reason && `: ${found.paused_reason}`}</dd></div>}
+              {found.deadlines.length > 0 && <div><dt>Deadline</dt><dd><NextDeadline of={found} /></dd></div>}
               {found.owner && <div><dt>Owner</dt><dd>{found.owner}</dd></div>}
               <div><dt>File</dt><dd>{found.file}</dd></div>
               <div><dt>Version</dt><dd>{found.version_number}</dd></div>

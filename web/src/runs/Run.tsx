@@ -54,6 +54,9 @@ export function Run() {
               {found.priority !== 0 && <div><dt>Priority</dt><dd>{found.priority}</dd></div>}
               {Object.keys(found.params).length > 0 && <div><dt>Params</dt><dd><code>{JSON.stringify(found.params)}</code></dd></div>}
               {found.trace_id && <div><dt>Trace</dt><dd><code>{found.trace_id}</code> <Copied text={found.trace_id} label="Copy the trace's id" /></dd></div>}
+              {found.deadlines.map((one) => (
+                <div key={one.name}><dt>Deadline</dt><dd title={one.name}><Deadline of={one} /></dd></div>
+              ))}
               {found.note && <div><dt>Note</dt><dd>{found.note}</dd></div>}
             </dl>
             <p className="legend">
@@ -81,6 +84,16 @@ export function Run() {
         )}
       </Found>
     </div>
+  );
+}
+
+function Deadline({ of }: { of: Schemas["RunDeadline"] }) {
+  const mark = { open: "scheduled", met: "success", missed: "failed" }[of.state];
+  return (
+    <span className="state">
+      <StateMark state={mark} size={14} />
+      {of.state === "open" ? <Time at={of.due_at} /> : <>{of.state}, <Time at={of.due_at} as="moment" /></>}
+    </span>
   );
 }
 

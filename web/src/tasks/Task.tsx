@@ -14,10 +14,12 @@ import { Operate, type Operation } from "../runs/Operate";
 import { AskBox } from "./Ask";
 import { Log } from "./Log";
 import { Spark } from "./Spark";
+import { Tries } from "./Tries";
 import { WhyBox } from "./Why";
 
 const TABS = [
   ["log", "Log"],
+  ["tries", "Tries"],
   ["events", "Events"],
   ["results", "Results"],
   ["rendered", "Rendered"],
@@ -219,6 +221,7 @@ function Instance({ of, instance }: { of: InstanceName; instance?: Schemas["Inst
         )}
       </nav>
       {tab === "log" && <Log key={`${of.map} ${chosen ?? 0} ${tries}`} of={of} tryNumber={chosen} failed={instance?.state === "failed" || chosen !== undefined} />}
+      {tab === "tries" && <Tries of={of} />}
       {tab === "events" && <Events of={of} />}
       {tab === "results" && <Results of={of} />}
       {tab === "rendered" && <Rendered of={of} />}

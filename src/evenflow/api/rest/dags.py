@@ -18,15 +18,16 @@ from evenflow.contracts.rest.dags import DagChange, DagDetail, DagRelease, DagSu
 from evenflow.contracts.rest.queries import DagQuery, DeletionQuery
 from evenflow.contracts.rest.record import Page
 from evenflow.core.bundle import OWN_BUNDLE
-from evenflow.core.limits import LEASE_S
+from evenflow.core.limits import DEADLINE_RUNS, LEASE_S
 from evenflow.core.mapping import mapped_tasks
 from evenflow.core.model import DagSpec, RunParamSpec, read_schedule
 from evenflow.core.people.roles import Role
 from evenflow.core.people.scopes import ScopedBy
+from evenflow.core.spec.deadlines import when_due
 from evenflow.core.timetable import Past, describe
 from evenflow.errors import DagNotFound
 from evenflow.store.db.connect import AsyncConn, Row
-from evenflow.store.serving import dag_deletion, dags, events, views
+from evenflow.store.serving import callbacks, dag_deletion, dags, events, views
 
 routes = Routes("DAGs")
 
@@ -45,7 +46,13 @@ async def get_dag(conn: Connection, dag_id: str) -> DagDetail:
     """A DAG with its tasks and params, as its newest version has them."""
     current = await current_version(conn, dag_id)
     (summary,) = await views.list_dags(conn, dag_id=dag_id, retired=True)
-    return DagDetail.model_validate({**_in_words(summary), **_described(DagSpec.from_json(current.spec))})
+    spec = DagSpec.from_json(current.spec)
+    due = await callbacks.list_deadlines(conn, dag_id, current.version_key, runs=DEADLINE_RUNS) if spec.deadlines else []
+    deadlines = [
+        {"name": each.name, "when": when_due(each), "callbacks": each.callbacks, **row}
+        for each, row in zip(spec.deadlines, due, strict=True)
+    ]
+    return DagDetail.model_validate({**_in_words(summary), **_described(spec), "deadlines": deadlines})
 
 
 @routes.patch("/dags/{dag_id}", Role.AUTHOR)

@@ -9,19 +9,23 @@ from typing import Annotated
 from fastapi import Path, Query, Request
 
 from evenflow.api.capacity import read_pools
+from evenflow.api.logs.growth import find_try
 from evenflow.api.refusals import Refused, no_pool
 from evenflow.api.rest.context import Connection, InScope
 from evenflow.api.rest.paging import part_of
 from evenflow.api.rest.routes import Routes
+from evenflow.api.rest.runs import found_run
 from evenflow.api.run_names import stretch_of
 from evenflow.contracts.rest.insights import Insights
 from evenflow.contracts.rest.plan import Plan
 from evenflow.contracts.rest.queries import InstanceQuery, PlanQuery, RunNameQuery, WaitingQuery
 from evenflow.contracts.rest.record import ObjectName, Page
 from evenflow.contracts.rest.runs import RunName
-from evenflow.contracts.rest.tasks import WaitingTrigger
+from evenflow.contracts.rest.tasks import TaskTries, WaitingTrigger
 from evenflow.contracts.rest.why import Why
 from evenflow.core.explain import Explainer
+from evenflow.core.history.tries import TaskMove, tries_of
+from evenflow.core.limits import MOVES_OF_TRIES
 from evenflow.core.people.roles import Role
 from evenflow.core.people.scopes import ScopedBy
 from evenflow.explaining.plan import ResizedPool, read_plan
@@ -53,6 +57,18 @@ async def explain_task(
     explainer = Explainer(dag_id, run_id, task_id, found.map_index, datetime.now(UTC), _in_utc)
     reasons = [reason if isinstance(reason, dict) else replace(reason, told=explainer.tell(reason)) for reason in found.reasons]
     return replace(found, reasons=reasons)
+
+
+@routes.get("/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/tries", Role.VIEWER, shared=True)
+async def list_tries(
+    conn: Connection, dag_id: str, run_id: str, task_id: str, query: Annotated[InstanceQuery, Query()]
+) -> TaskTries:
+    """What became of each try of a task instance: what it waited for, where a process of it ran, how long, and how that ended."""
+    await find_try(conn, dag_id, run_id, task_id, query.map_index, None)
+    run = await found_run(conn, dag_id, run_id)
+    wanted = {"task_id": task_id, "map_index": query.map_index, "limit": MOVES_OF_TRIES + 1}
+    moves = [TaskMove(**row) for row in await views.list_moves(conn, run["run_key"], **wanted)]
+    return TaskTries(tries=tries_of(moves[-MOVES_OF_TRIES:], datetime.now(UTC)), is_cut=len(moves) > MOVES_OF_TRIES)
 
 
 def _in_utc(at: datetime) -> str:

@@ -165,8 +165,8 @@ async def get_run(conn: Connection, within: InContext, dag_id: str, run_id: str)
     counts = await views.count_tasks(conn, run["run_key"])
     progress = await views.list_progress(conn, run["run_key"], limit=limits.PROGRESS_SHOWN)
     called = await callbacks.list_of_run(conn, run["run_key"], limit=limits.CALLBACKS_SHOWN)
-    missed = await callbacks.list_missed(conn, run["run_key"])
-    told = {"tasks_by_state": counts, "progress": progress, "callbacks": called, "missed_deadlines": missed}
+    due = await callbacks.list_deadlines_of_run(conn, run["run_key"])
+    told = {"tasks_by_state": counts, "progress": progress, "callbacks": called, "deadlines": due}
     return RunDetail.model_validate({**run, **told, "trace_id": await _trace_id(conn, within.traced, run)})
 
 

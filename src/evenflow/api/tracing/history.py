@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from evenflow.core.states import RunEvent
 
@@ -17,20 +17,6 @@ class RunMove(NamedTuple):
     xact: int
     event: str
     state: str
-
-
-class TaskMove(NamedTuple):
-    task_index: int
-    map_index: int
-    at: datetime
-    xact: int
-    epoch: int
-    try_number: int
-    event: str
-    state: str
-    detail: dict[str, Any]
-    task_id: str
-    operator: str
 
 
 class RunCause(NamedTuple):

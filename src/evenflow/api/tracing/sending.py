@@ -17,11 +17,12 @@ import aiohttp
 
 from evenflow.api import limits
 from evenflow.api import observations as seen
-from evenflow.api.tracing.history import RunCause, RunLife, RunMove, TaskMove, ToldRun, life_of
+from evenflow.api.tracing.history import RunCause, RunLife, RunMove, ToldRun, life_of
 from evenflow.api.tracing.otlp import Collector, pause_s
 from evenflow.api.tracing.settings import TraceSettings
 from evenflow.api.tracing.spans import Pages, RunSpan, spans_of_run, spans_of_tasks
 from evenflow.core import metrics
+from evenflow.core.history.tries import TaskMove
 from evenflow.core.meter import Meter
 from evenflow.core.tracing import RunTrace, TracedRuns
 from evenflow.sdk.pages import page_of

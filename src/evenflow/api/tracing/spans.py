@@ -15,10 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import groupby
 
-from evenflow.api.tracing.history import RunLife, TaskMove, ToldRun
+from evenflow.api.tracing.history import RunLife, ToldRun
+from evenflow.core.history.tries import TaskMove, process_began
 from evenflow.core.states import RunEvent, RunState, TaskEvent, TaskState
 from evenflow.core.tracing import RunTrace, read_traceparent
 
@@ -200,11 +201,7 @@ class _InstanceSpans:
         if move.state == TaskState.UP_FOR_RETRY and self._try is not None:
             yield self._closed(move)
             above = whole
-        began = until.at
-        if move.state == TaskState.RUNNING:
-            began = move.at
-        elif move.state == TaskState.QUEUED:  # its end may have come without its start
-            began = max(move.at, until.at - timedelta(seconds=float(until.detail.get("ran_s") or 0.0)))
+        began = process_began(move.state, move.at, until.at, until.detail)
         if move.state in _WAITS and began > move.at and until.xact != move.xact:
             name, cause = _WAITS[TaskState(move.state)]
             wait = self._span(name, name, move, move.at, began, above.span_id)

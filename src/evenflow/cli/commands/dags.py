@@ -16,7 +16,7 @@ from evenflow.cli.input.dates import aware
 from evenflow.cli.input.params import Limit
 from evenflow.cli.input.questions import Yes, check_agreed, check_that_somebody_is_there
 from evenflow.cli.output.dag_graph import dot_lines, mermaid_lines, tree_lines
-from evenflow.cli.output.replies import Cell, Reply, listed, verb
+from evenflow.cli.output.replies import Cell, Reply, listed, print_records, verb
 from evenflow.cli.output.terminal import local_time, print_lines, print_table, say, state_text
 from evenflow.cli.remote import read_pages, remote
 from evenflow.contracts import rest
@@ -201,6 +201,9 @@ def _show(dag: rest.dags.DagDetail) -> None:
             (p.name, "required" if p.required else p.default, p.json_schema.get("type", ""), p.description) for p in dag.params
         )
         print_table(("parameter", "default", "type", "description"), params, empty="")
+    if dag.deadlines:
+        say("")
+        print_records(dag.deadlines, rest.dags.DagDeadline, empty="")
     say("")
     tasks = (
         (

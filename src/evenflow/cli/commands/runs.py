@@ -122,13 +122,23 @@ def _show(run: rest.runs.RunDetail) -> None:
     print_table(
         ("state", "#tasks"), ((state_text(name), count) for name, count in run.tasks_by_state.items()), empty="No tasks yet."
     )
-    for missed in run.missed_deadlines:
-        say(f"Missed its deadline {missed.name!r}, which was {local_time(missed.due_at)}.", "yellow")
+    for deadline in run.deadlines:
+        _show_deadline(deadline)
     if run.callbacks:
         say("")
         rows = ((c.event, _place(c), state_text(c.state), c.run_id, c.reason) for c in run.callbacks)
         print_table(("callback", "of", "state", "run", "why"), rows, empty="")
         say(f"To see what one printed: evenflow tasks logs {CALLBACK_DAG} callback --run {run.callbacks[-1].run_id}")
+
+
+def _show_deadline(deadline: rest.runs.RunDeadline) -> None:
+    match deadline.state:
+        case "missed":
+            say(f"Missed its deadline {deadline.name!r}, which was {local_time(deadline.due_at)}.", "yellow")
+        case "met":
+            say(f"Met its deadline {deadline.name!r}, {local_time(deadline.due_at)}.")
+        case _:
+            say(f"Is to have ended at {local_time(deadline.due_at)}: {deadline.name!r}.")
 
 
 def _place(call: rest.runs.CallbackRun) -> str:

@@ -15,14 +15,15 @@ from evenflow.cli.commands.operations import ASKED, THESE_TASKS, THIS_RUN, Aroun
 from evenflow.cli.input.params import Limit
 from evenflow.cli.input.run_names import Dag, RunArgument, named_run
 from evenflow.cli.output.replies import Cell, Json, Reply, listed, verb
-from evenflow.cli.output.terminal import STATE_ORDER, errors, print_json, print_table, say
+from evenflow.cli.output.terminal import STATE_ORDER, errors, local_time, print_json, print_table, say
 from evenflow.cli.remote import read_pages, remote
 from evenflow.client.rest import RestClient
 from evenflow.contracts import rest
 from evenflow.core.likeness import did_you_mean, few
 from evenflow.core.model import instance_name
 from evenflow.core.plain_text import ColouredPieces
-from evenflow.core.states import TaskState
+from evenflow.core.quantities import duration
+from evenflow.core.states import TaskEvent, TaskState, in_state
 from evenflow.errors import DagNotFound, ParamError
 
 app = App(name="tasks")
@@ -237,6 +238,32 @@ async def events(
         run_id=run_id,
         task_id=task_id,
     )
+
+
+@verb(app)
+async def tries(dag: Dag, task_id: str, /, *, run: RunArgument = None, map_index: MapIndex = None) -> Reply:
+    """Each try of a task: what it waited for, where a process of it ran, how long, and why that ended."""
+    async with remote() as client:
+        dag_id, run_id = await named_run(client, dag, run)
+        index = await only_instance(client, dag_id, run_id, task_id) if map_index is None else map_index
+        told = await client.list_tries(dag_id, run_id, task_id, map_index=index)
+    data = {"dag_id": dag_id, "run_id": run_id, "task_id": task_id, "map_index": index, **told.model_dump(mode="json")}
+    return Reply(data, partial(_show_tries, told, f"{dag_id}/{run_id} {task_id}"))
+
+
+def _show_tries(told: rest.tasks.TaskTries, named: str) -> None:
+    if told.is_cut:
+        say("... and earlier ones, which are too many to tell", "bright_black")
+    rows = []
+    for one in told.tries:
+        for at, part in enumerate(one.segments):
+            state = "resumed" if part.state == TaskState.RUNNING and part.begun_by == TaskEvent.RESUME else in_state(part.state)
+            took = duration(part.took_s) + ("" if part.ended_at else " so far")
+            why = part.reason or (f"waits for {part.trigger}" if part.trigger else "")
+            rows.append((one.try_number if at == 0 else "", state, local_time(part.began_at), took, part.worker, why))
+    print_table(("#try", "segment", "began", "#took", "worker", "why"), rows, empty="It has had no try yet.")
+    if told.tries:
+        say(f"To see what one printed: evenflow tasks logs {named} --try {told.tries[-1].try_number}", "bright_black")
 
 
 def _scope(task_ids: tuple[str, ...], map_indexes: list[int] | None, around: Around, runs: Runs) -> dict[str, Any]:

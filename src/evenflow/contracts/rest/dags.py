@@ -76,11 +76,23 @@ class DagParam(Record):
     description: str
 
 
+class DagDeadline(Record):
+    name: str = Field(title="deadline")
+    when: str = Field(title="due", description="In words.")
+    callbacks: int = Field(description="Functions that are called when it is missed.")
+    next_due_at: datetime | None = Field(title="next", description="Null: no run waits or runs, and the schedule makes none.")
+    next_run_id: str | None = Field(title="of", description="Null: of the next date of the schedule.")
+    missed: int = Field(title="missed", description=f"How many of the newest {limits.DEADLINE_RUNS} runs have missed it.")
+    last_missed_run_id: str | None = Field(title="last by")
+    last_missed_due_at: datetime | None
+
+
 class DagDetail(DagSummary):
     doc: str
     owner_links: dict[str, str] = Field(description="Where to find owners: https:// or mailto:.")
     max_active_runs: int | None
     max_active_tasks: int | None
+    deadlines: list[DagDeadline]
     params: list[DagParam]
     tasks: list[DagTask]
     groups: list[DagGroup] = Field(description="A group comes after the one that it is in.")

@@ -86,16 +86,21 @@ class CallbackRun(Record):
     reason: str | None
 
 
-class MissedDeadline(Record):
+class RunDeadline(Record):
+    """A run that has ended in time has met its deadlines, however it ended."""
+
     name: str
     due_at: datetime
+    state: Literal["open", "met", "missed"]
 
 
 class RunDetail(RunSummary):
     tasks_by_state: dict[TaskWord, int] = Field(description="Task instances, those of mapped tasks that wait included.")
     progress: list[TryProgress] = Field(description="What running tries say of themselves.")
     callbacks: list[CallbackRun] = Field(description="Functions that were called because of it, at most 100 of them.")
-    missed_deadlines: list[MissedDeadline]
+    deadlines: list[RunDeadline] = Field(
+        description="When it is to have ended. One by the average runtime is left out once it has ended in time."
+    )
     trace_id: str | None = Field(description="Its trace in OpenTelemetry, which is sent when it ends. Null: none is sent.")
 
 

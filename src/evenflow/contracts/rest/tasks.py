@@ -7,6 +7,8 @@ from datetime import datetime
 from pydantic import Field
 
 from evenflow.contracts.rest.record import HistoryEntry, Record, TaskWord
+from evenflow.core import limits
+from evenflow.core.history.tries import TaskTry
 from evenflow.spark.advice import Advice
 from evenflow.spark.status import ApplicationFigures
 
@@ -31,6 +33,13 @@ class TaskHistoryEntry(HistoryEntry):
     state: TaskWord = Field(title="state")
     try_number: int = Field(title="try")
     actor: str | None = Field(title="who", description="Who did it, when it was a person.")
+
+
+class TaskTries(Record):
+    tries: list[TaskTry] = Field(description="The oldest first. One that has yet to begin is among them while it waits.")
+    is_cut: bool = Field(
+        description=f"There are more than the newest {limits.MOVES_OF_TRIES:,} moves: the first tries are left out."
+    )
 
 
 class WaitingTrigger(Record):

@@ -16,6 +16,7 @@ from evenflow.core.limits import (
     RUNS_PER_TURN,
     WAITING_WORKERS,
 )
+from evenflow.core.states import TaskState
 from evenflow.store.db.columns import numbers, texts
 from evenflow.store.db.rows import Conn, Rows, execute, row_of
 
@@ -101,6 +102,15 @@ class TakenReport(NamedTuple):
     resumes: bool  # whether it is the dispatch of a resume
     purpose: str | None  # what for
     deferral: int | None  # the epoch of the dispatch that deferred
+
+    def untold(self, state: TaskState) -> dict[str, Any]:
+        """What history does not know yet of its process, of a task instance in this state: which worker had it, and of an end that
+        came without its start how long it ran.
+        """
+        if state is not TaskState.QUEUED:
+            return {}
+        known = {"ran_s": None if self.kind == "started" else self.ran_s, "worker": self.worker_id}
+        return {name: value for name, value in known.items() if value is not None}
 
 
 class TakenTimer(NamedTuple):

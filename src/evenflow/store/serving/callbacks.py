@@ -101,6 +101,13 @@ async def list_of_run(conn: AsyncConnection[Any], run_key: int, *, limit: int) -
     return await (await cursor.execute(sql("callbacks/list_of_run"), {"run_key": run_key, "limit": limit})).fetchall()
 
 
-async def list_missed(conn: AsyncConnection[Any], run_key: int) -> list[dict[str, Any]]:
+async def list_deadlines(conn: AsyncConnection[Any], dag_id: str, version_key: int, *, runs: int) -> list[dict[str, Any]]:
+    """Of each deadline of a version, in its order, when it is due next, and what the newest ``runs`` runs have missed."""
     cursor = conn.cursor(row_factory=dict_row)
-    return await (await cursor.execute(sql("callbacks/list_missed"), {"run_key": run_key})).fetchall()
+    params = {"dag_id": dag_id, "version_key": version_key, "runs": runs}
+    return await (await cursor.execute(sql("callbacks/list_deadlines"), params)).fetchall()
+
+
+async def list_deadlines_of_run(conn: AsyncConnection[Any], run_key: int) -> list[dict[str, Any]]:
+    cursor = conn.cursor(row_factory=dict_row)
+    return await (await cursor.execute(sql("callbacks/list_deadlines_of_run"), {"run_key": run_key})).fetchall()

@@ -87,6 +87,11 @@ async def list_task_names(conn: AsyncConn, version_keys: Iterable[int]) -> dict[
     return {row["version_key"]: row["task_ids"] for row in rows}
 
 
+async def list_moves(conn: AsyncConn, run_key: int, *, task_id: str, map_index: int, limit: int) -> list[Row]:
+    """The newest moves of a task instance, the oldest of them first."""
+    return await _rows(conn, "views/list_moves", run_key=run_key, task_id=task_id, map_index=map_index, limit=limit)
+
+
 SIMILAR = 1000  # names that are searched for the one that was meant
 
 

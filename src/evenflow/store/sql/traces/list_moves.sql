@@ -6,7 +6,5 @@ from dag_run r
 join task_event e on e.run_key = r.run_key
 join task k on k.version_key = r.version_key and k.task_index = e.task_index
 where r.run_key = %(run_key)s and (e.task_index, e.map_index) > (%(task_index)s::int, %(map_index)s::int)
-order by e.task_index, e.map_index, e.at, e.epoch,
-         case when e.event in ('grant', 'resume', 'requeue') then 0 when e.event = 'start' then 1 when e.event = 'ready' then 3
-              else 2 end
+order by e.task_index, e.map_index, {{moves_in_order}}
 limit %(limit)s

@@ -1,0 +1,1 @@
+"""What the history of a run says, as data for people and for programs."""
