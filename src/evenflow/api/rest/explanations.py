@@ -66,9 +66,10 @@ async def list_tries(
     """What became of each try of a task instance: what it waited for, where a process of it ran, how long, and how that ended."""
     await find_try(conn, dag_id, run_id, task_id, query.map_index, None)
     run = await found_run(conn, dag_id, run_id)
-    wanted = {"task_id": task_id, "map_index": query.map_index, "limit": MOVES_OF_TRIES + 1}
-    moves = [TaskMove(**row) for row in await views.list_moves(conn, run["run_key"], **wanted)]
-    return TaskTries(tries=tries_of(moves[-MOVES_OF_TRIES:], datetime.now(UTC)), is_cut=len(moves) > MOVES_OF_TRIES)
+    asked = MOVES_OF_TRIES + 1
+    rows = await views.list_moves(conn, run["run_key"], task_id=task_id, map_index=query.map_index, limit=asked)
+    moves = [TaskMove(**row) for row in rows]
+    return TaskTries(tries=tries_of(moves[-MOVES_OF_TRIES:], datetime.now(UTC)), is_cut=len(moves) == asked)
 
 
 def _in_utc(at: datetime) -> str:
