@@ -612,12 +612,23 @@ def test_days_of_the_calendar_are_reached_by_keys(page: Page, wide: str) -> None
 
 
 def test_a_phone_shows_all_of_a_page(browser: Browser, evenflow: RunningEvenflow) -> None:
-    """Nothing is wider than the screen, but what scrolls by itself."""
+    """Nothing is wider than the screen, no list is cut, and all pages are behind a button that a thumb finds."""
     page = logged_in(browser, evenflow)
     page.set_viewport_size(PHONE)
+    cut = """
+        [document.documentElement, ...document.querySelectorAll('.page, .list, .scroll, .tabs')]
+            .filter((element) => element.scrollWidth > element.clientWidth + 1)
+            .map((element) => element.className || element.tagName)
+    """
     for path in PAGES.values():
         see(page, path)
-        assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"], path
+        assert page.evaluate(cut) == [], path
+    pages = page.get_by_role("navigation", name="Pages")
+    expect(pages).to_be_hidden()
+    page.get_by_role("button", name="Menu").click()
+    pages.get_by_role("link", name="Capacity").click()
+    expect(page.get_by_role("heading", name="Capacity")).to_be_visible()
+    expect(pages).to_be_hidden()
     for path in ("/", "/dags", "/dags/orders/runs/morning%204", FAILED):
         see(page, path)
         assert violations(page) == [], path

@@ -145,7 +145,7 @@ class RestClient:
     count_by_task = route_2("GET", f"{RUN}/task-counts", nothing, lambda: rest.runs.TaskCounts)
     set_note = route_2("PATCH", RUN, lambda: rest.runs.RunChange, lambda: rest.runs.RunSummary)
     delete_run = route_2("DELETE", RUN, nothing, lambda: rest.runs.RunSummary)
-    cancel_run = route_2("POST", f"{RUN}/cancel", nothing, lambda: rest.runs.RunSummary)
+    cancel_run = route_2("POST", f"{RUN}/cancel", lambda: rest.runs.RunCancelRequest, lambda: rest.runs.CancelledRun)
     cancel_runs = route_1("POST", "/dags/{dag_id}/runs/cancel", lambda: rest.runs.CancelRequest, lambda: rest.runs.CancelledRuns)
     clear = route_2("POST", f"{RUN}/clear", lambda: rest.runs.ClearRequest, lambda: rest.runs.Operated)
     mark = route_2("POST", f"{RUN}/mark", lambda: rest.runs.MarkRequest, lambda: rest.runs.Operated)

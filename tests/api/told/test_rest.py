@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -211,6 +212,33 @@ async def test_cancelling_leaves_word_for_the_schedulers(rest: RestClient, world
     assert refused.value.status == 409
     with pytest.raises(ApiRefused, match="has no run 'r2'"):
         await rest.cancel_run("sales", "r2")
+
+
+async def test_a_cancel_says_what_it_touches_before_it_is_done(rest: RestClient, world: World) -> None:
+    """In counts and names, as clears and marks say it, and nothing is changed."""
+    version = world.add_dag()
+    run = world.run(version)
+    world.dispatch(run, 1)
+    epoch = world.one("select epoch from dispatch")
+    world.conn.execute(
+        "insert into try_record (run_key, task_index, map_index, epoch, kind, try_number, value)"
+        " select run_key, task_index, map_index, %s, 'spark_ui', try_number, %s from task_instance where task_index = 0",
+        [epoch, json.dumps({"application_id": "app-7"})],
+    )
+    would = await rest.cancel_run("sales", "r1", dry_run=True)
+    assert would.effect.told == (
+        "3 task instances of 1 run: 1 at work, killed; 2 waiting, never started. "
+        "With them ends: Spark application app-7 of extract."
+    )
+    assert world.one("select count(*) from report") == 0
+    every = await rest.cancel_runs("sales", state=None, dry_run=True)
+    assert every.effect == would.effect
+    cleared = await rest.clear("sales", "r1", tasks=["extract"], dry_run=True)
+    assert cleared.effect.told == (
+        "1 task instance of 1 run: 1 at work, killed first. With them ends: Spark application app-7 of extract."
+    )
+    assert (await rest.cancel_run("sales", "r1")).effect == would.effect
+    assert world.one("select count(*) from report") == 1
 
 
 async def test_all_runs_of_a_dag_are_cancelled_at_once(rest: RestClient, world: World) -> None:

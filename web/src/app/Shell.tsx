@@ -47,6 +47,9 @@ function Inside() {
 
 function Side({ name }: { name: string }) {
   const [palette, setPalette] = useState(false);
+  const [menu, setMenu] = useState(false); // on a phone, where pages are behind a button
+  const { href } = useLocation();
+  useEffect(() => setMenu(false), [href]);
   const { theme, zone } = useChoices();
   const places = usePlaces();
   const client = useQueryClient();
@@ -63,7 +66,7 @@ function Side({ name }: { name: string }) {
   };
   const dark = theme === "dark" || (theme === "system" && matchMedia("(prefers-color-scheme: dark)").matches);
   return (
-    <header className="side">
+    <header className={menu ? "side menu-open" : "side"} onKeyDown={(event) => event.key === "Escape" && setMenu(false)}>
       <Link to="/" className="brand">
         <img src="/mark.svg" alt="" width="24" height="24" />
         <span>Evenflow</span>
@@ -73,8 +76,12 @@ function Side({ name }: { name: string }) {
         <span>Find</span>
         <kbd>Ctrl K</kbd>
       </button>
+      <button type="button" className="menu" aria-expanded={menu} aria-controls="pages foot" onClick={() => setMenu(!menu)}>
+        <Icon name={menu ? "close" : "menu"} />
+        <span>Menu</span>
+      </button>
       <Palette open={palette} setOpen={setPalette} logOut={() => void logOut()} />
-      <nav aria-label="Pages">
+      <nav id="pages" aria-label="Pages">
         {places.map((place) => (
           <Link key={place.to} to={place.to} activeOptions={{ exact: place.to === "/" }} activeProps={{ "aria-current": "page" }}>
             <Icon name={place.icon} />
@@ -82,7 +89,7 @@ function Side({ name }: { name: string }) {
           </Link>
         ))}
       </nav>
-      <div className="foot">
+      <div id="foot" className="foot">
         <button type="button" className="bare" onClick={() => choose({ theme: dark ? "light" : "dark" })} title={dark ? "Light" : "Dark"}>
           <Icon name={dark ? "sun" : "moon"} />
           <span>{dark ? "Light" : "Dark"}</span>

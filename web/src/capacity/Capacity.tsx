@@ -106,7 +106,7 @@ function Pools({ pools }: { pools: Schemas["Pool"][] }) {
                     </span>
                   </span>
                 </td>
-                <td>{pool.policy}</td>
+                <td data-label="Policy">{pool.policy}</td>
                 <td className="right">
                   <Allowed to="operator">
                     <button type="button" onClick={() => setChanged(pool)}>
@@ -247,9 +247,9 @@ function Executors({ executors }: { executors: Schemas["Executor"][] }) {
         {executors.map((executor) => (
           <tr key={executor.name}>
             <td>{executor.name}</td>
-            <td>{executor.kind}</td>
-            <td>{executor.queues.join(", ") || <span className="quiet">all others</span>}</td>
-            <td className="right number">
+            <td data-label="Kind">{executor.kind}</td>
+            <td data-label="Queues">{executor.queues.join(", ") || <span className="quiet">all others</span>}</td>
+            <td className="right number" data-label="Taken">
               {count(executor.used)}
               {executor.slots < 1_000_000 && ` of ${count(executor.slots)}`}
             </td>
@@ -284,10 +284,10 @@ function Queues({ queues, executors }: { queues: Schemas["QueueStatus"][]; execu
                 {queue.executor && <span className="quiet"> of {queue.executor}</span>}
                 <Told trouble={queue.trouble ?? troubles.get(queue.executor ?? "")} />
               </td>
-              <td className="right number">{count(queue.running)}</td>
-              <td className="right number">{count(queue.waiting)}</td>
-              <td className="right number">{duration(queue.oldest_waiting_s) || "–"}</td>
-              <td className="right number">{count(queue.workers)}</td>
+              <td className="right number" data-label="Running">{count(queue.running)}</td>
+              <td className="right number" data-label="Waiting for a worker">{count(queue.waiting)}</td>
+              <td className="right number" data-label="Longest">{duration(queue.oldest_waiting_s) || "–"}</td>
+              <td className="right number" data-label="Workers">{count(queue.workers)}</td>
             </tr>
           ))}
         </tbody>
@@ -324,12 +324,12 @@ function Lanes({ lanes }: { lanes: { lane: Schemas["PlannedLane"]; waits: string
                 {lane.dag_id} <span className="quiet">{lane.run_id}</span>
               </Link>
             </td>
-            <td>
+            <td data-label="Pool">
               {lane.pool}
               {lane.pool_slots > 1 && ` × ${lane.pool_slots}`}
             </td>
-            <td className="right number">{lane.run_priority ? `${lane.run_priority} / ${lane.priority}` : lane.priority}</td>
-            {waits && <td>{waits}</td>}
+            <td className="right number" data-label="Priority">{lane.run_priority ? `${lane.run_priority} / ${lane.priority}` : lane.priority}</td>
+            {waits && <td data-label="Waits for">{waits}</td>}
           </tr>
         ))}
       </tbody>

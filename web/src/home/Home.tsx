@@ -235,8 +235,8 @@ function Services({ status }: { status: Status }) {
               <td>{service.kind}</td>
               <td className="ellipsis">{service.host}</td>
               <td>{stateOf(service, status.not_active)}</td>
-              <td className="right number">{duration(service.beat_age_s)} ago</td>
-              <td className="right">
+              <td className="right number" data-label="Last heard">{duration(service.beat_age_s)} ago</td>
+              <td className="right" data-label="Since">
                 <Time at={service.started_at} />
               </td>
             </tr>

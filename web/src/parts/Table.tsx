@@ -7,7 +7,7 @@ export interface Column<T> {
   hidden?: boolean; // the name is for those who hear the page alone
 }
 
-/** Rows of one kind. It scrolls by itself where it is wider than the page. */
+/** Rows of one kind. It scrolls by itself where it is wider than the page; on a phone each row is a block, whose cells say their column. */
 export function Table<T>({ label, rows, keyOf, columns }: { label: string; rows: T[]; keyOf: (row: T) => string; columns: Column<T>[] }) {
   return (
     <div className="scroll" tabIndex={0} role="region" aria-label={label}>
@@ -24,8 +24,8 @@ export function Table<T>({ label, rows, keyOf, columns }: { label: string; rows:
         <tbody>
           {rows.map((row) => (
             <tr key={keyOf(row)}>
-              {columns.map((column) => (
-                <td key={column.name} className={column.as === "right" ? "right number" : column.as}>
+              {columns.map((column, at) => (
+                <td key={column.name} data-label={at === 0 || column.hidden ? undefined : column.name} className={column.as === "right" ? "right number" : column.as}>
                   {column.cell(row)}
                 </td>
               ))}

@@ -23,6 +23,7 @@ const PATHS = {
   copy: "M5.5 5.5V3H13v7.5h-2.5M3 5.5h7.5V13H3z",
   download: "M8 2.5v7M5 7l3 3 3-3M3 13h10",
   play: "M5 3.5v9l7-4.5z",
+  menu: "M2.500 4h11M2.500 8h11M2.500 12h11",
   close: "M4 4l8 8M12 4l-8 8",
   clock: "M8 2.5a5.5 5.5 0 1 0 0 11 5.5 5.5 0 0 0 0-11zM8 5v3.2l2.2 1.5",
 };

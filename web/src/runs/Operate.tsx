@@ -48,10 +48,13 @@ function useDone(close: () => void) {
 
 function Cancel({ scope, close }: { scope: Scope; close: () => void }) {
   const names = { dag_id: scope.dagId, run_id: scope.runId };
-  const cancel = useMutation({ mutationFn: () => ask("post", "/api/v1/dags/{dag_id}/runs/{run_id}/cancel", { names }), onSuccess: useDone(close) });
+  const act = (dryRun: boolean) => ask("post", "/api/v1/dags/{dag_id}/runs/{run_id}/cancel", { names, body: { dry_run: dryRun } });
+  const preview = useQuery({ queryKey: ["preview", "cancel", scope], queryFn: () => act(true), gcTime: 0, retry: false });
+  const cancel = useMutation({ mutationFn: () => act(false), onSuccess: useDone(close) });
   return (
     <>
       <p>Nothing of the run starts any more, what runs of it is killed, and then it fails.</p>
+      <Found of={preview}>{(would) => <p aria-live="polite">{would.effect?.told}</p>}</Found>
       <Command text={`evenflow runs cancel ${quoted(scope.dagId)} ${quoted(scope.runId)}`} />
       {cancel.error && <Trouble error={cancel.error} />}
       <footer>
@@ -109,13 +112,10 @@ function Touch({ operation, scope, close }: { operation: Exclude<Operation, { ki
 function Touched({ touched, clears }: { touched: Schemas["Operated"]; clears: boolean }) {
   if (touched.already) return <p>All of that is so already.</p>;
   if (!touched.total) return <p>Nothing would be touched.</p>;
-  const running = touched.instances.filter((one) => one.state === "running" || one.state === "queued").length;
   return (
     <>
-      <p>
-        {clears ? "Clears" : "Marks"} {counted(touched.total, "task")}
-        {touched.counted ? "" : " or more"} of {counted(touched.runs.length, "run")}
-        {running > 0 && `, ${count(running)} of them running (they are killed first)`}.
+      <p aria-live="polite">
+        {clears ? "Clears" : "Marks"}: {touched.effect.told}
       </p>
       <ul className="touched">
         {touched.instances.slice(0, 50).map((one) => (

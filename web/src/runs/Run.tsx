@@ -162,8 +162,8 @@ function Instances({ run, tasks }: { run: Schemas["RunDetail"]; tasks: Instance[
               <td>
                 <StateName state={task.state} />
               </td>
-              <td className="right number">{task.try_number || ""}</td>
-              <td className="right">
+              <td className="right number" data-label="Try">{task.try_number || ""}</td>
+              <td className="right" data-label="Took">
                 <Took seconds={task.elapsed_s} running={task.state === "running"} />
               </td>
               <td className="gantt-cell">

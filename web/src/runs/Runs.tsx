@@ -70,10 +70,10 @@ export function Runs() {
                         </Link>
                         {run.note && <p className="quiet ellipsis">{run.note}</p>}
                       </td>
-                      <td>
+                      <td data-label="Began">
                         <Time at={run.started_at ?? run.created_at} />
                       </td>
-                      <td className="right">
+                      <td className="right" data-label="Took">
                         <Took seconds={run.elapsed_s} running={run.state === "running"} />
                       </td>
                       <td className="wide">

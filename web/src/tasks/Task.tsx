@@ -197,7 +197,7 @@ function Instance({ of, instance }: { of: InstanceName; instance?: Schemas["Inst
       <WhyBox of={of} act={setOperation} />
       <nav className="tabs" aria-label="Views of the task">
         {TABS.filter(([name]) => name !== "spark" || isSpark).map(([name, title]) => (
-          <Link key={name} to="." search={(before) => ({ ...before, tab: name === "log" ? undefined : name })} replace aria-current={tab === name ? "page" : undefined}>
+          <Link key={name} to="." search={(before) => ({ ...before, tab: name === "log" ? undefined : name })} replace activeOptions={{ exact: true, includeSearch: true }} aria-current={tab === name ? "page" : undefined}>
             {title}
           </Link>
         ))}
@@ -264,8 +264,8 @@ function Events({ of }: { of: InstanceName }) {
                   <td>
                     <StateName state={event.state} />
                   </td>
-                  <td className="right number">{event.try_number || ""}</td>
-                  <td>{event.actor}</td>
+                  <td className="right number" data-label="Try">{event.try_number || ""}</td>
+                  <td data-label="Who">{event.actor}</td>
                   <td className="wide">{event.detail && <code>{JSON.stringify(event.detail)}</code>}</td>
                 </tr>
               ))}
@@ -300,9 +300,9 @@ function Results({ of }: { of: InstanceName }) {
               {own.map((one) => (
                 <tr key={one.key}>
                   <td>{one.key}</td>
-                  <td className="right number">{count(one.size)}</td>
-                  <td className="right number">{one.length === null ? "" : count(one.length)}</td>
-                  <td>
+                  <td className="right number" data-label="Bytes">{count(one.size)}</td>
+                  <td className="right number" data-label="Elements">{one.length === null ? "" : count(one.length)}</td>
+                  <td data-label="At">
                     <Time at={one.created_at} />
                   </td>
                   <td>{one.is_secret ? "it holds a secret, and is not shown" : one.is_stored ? "it lies in object storage" : <Value of={of} name={one.key} />}</td>

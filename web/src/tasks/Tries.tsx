@@ -41,7 +41,7 @@ function OfTry({ of }: { of: Try }) {
     <section className="try" aria-label={name}>
       <header>
         <h2>{name}</h2>
-        <StateName state={of.state} />
+        <StateName state={of.ended_at && of.state === "up_for_retry" ? "failed" : of.state} />
         <span className="quiet number">
           ran {duration(of.ran_s)}, waited {duration(of.waited_s)}
         </span>
@@ -71,7 +71,7 @@ function OfTry({ of }: { of: Try }) {
           { name: "Took", as: "right", cell: ({ part }) => <Took seconds={part.took_s} running={!part.ended_at} /> },
           { name: "Worker", as: "name", cell: ({ part }) => part.worker },
           { name: "Then", as: "name", cell: ({ part }) => part.ended_by?.replaceAll("_", " ") ?? <span className="live">so far</span> },
-          { name: "Why", as: "widest", cell: ({ part }) => part.reason ?? (part.trigger && <span className="quiet">waits for {part.trigger}</span>) },
+          { name: "Why", as: "widest", cell: ({ part }) => (part.reason === of.reason ? null : part.reason) ?? (part.trigger && <span className="quiet">waits for {part.trigger}</span>) },
         ]}
       />
     </section>

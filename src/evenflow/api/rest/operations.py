@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -21,6 +21,7 @@ from evenflow.contracts.rest.queries import TaskEventQuery
 from evenflow.contracts.rest.record import Page
 from evenflow.contracts.rest.runs import ClearRequest, MarkRequest, Operated, RunHistoryEntry, RunSummary, ScopeRequest
 from evenflow.contracts.rest.tasks import TaskHistoryEntry
+from evenflow.core.flow.effects import Effect
 from evenflow.core.graph import Graph
 from evenflow.core.likeness import did_you_mean
 from evenflow.core.limits import PAGE
@@ -113,7 +114,7 @@ async def _operate(conn: AsyncConn, dag_id: str, run_id: str, scope: ScopeReques
     specs = await operations.read_specs(conn, {run.version_key for run in runs})
     graphs = {version_key: Graph.of(DagSpec.from_json(spec)) for version_key, spec in specs.items()}
     _check(graphs[runs[0].version_key], dag_id, run_id, scope)
-    instances, total = await _touched(conn, runs, graphs, operation)
+    instances, total, states, mapped = await _touched(conn, runs, graphs, operation)
     already = not instances and operation.event in _MARKED and await _is_so(conn, runs, graphs, operation)
     if not instances and not already and operation.event in _MARKED and operation.tasks is not None:
         raise Refused(
@@ -128,14 +129,19 @@ async def _operate(conn: AsyncConn, dag_id: str, run_id: str, scope: ScopeReques
             conn, operation.actor, f"run.{operation.event.value}", f"{dag_id}/{run_id}", runs=len(runs), **named
         ):
             await operations.request(conn, [run.run_key for run in runs], operation)
+    at_work = {(row["run_id"], row["task_id"], row["map_index"]) for row in instances if row["state"] not in FINISHED}
+    found = await operations.list_outside(conn, [run.run_key for run in runs]) if at_work else []
+    outside = [work for run, work in found if (run, work.task_id, work.map_index) in at_work]
+    is_counted = total <= limits.OPERATED_COUNTED
     return Operated.model_validate(
         {
             "dry_run": scope.dry_run,
+            "effect": Effect.of(states, runs=len(runs), mapped=mapped, outside=outside, is_counted=is_counted),
             "runs": [run.run_id for run in runs],
             "instances": instances,
             "more": total > len(instances),
             "total": min(total, limits.OPERATED_COUNTED),
-            "counted": total <= limits.OPERATED_COUNTED,
+            "counted": is_counted,
             "already": already,
         }
     )
@@ -143,9 +149,10 @@ async def _operate(conn: AsyncConn, dag_id: str, run_id: str, scope: ScopeReques
 
 async def _touched(
     conn: AsyncConn, runs: Sequence[operations.OperatedRun], graphs: Mapping[int, Graph], operation: Operation
-) -> tuple[list[Row], int]:
+) -> tuple[list[Row], int, dict[str, int], int]:
     """What the operation would touch, as the schedulers find it: the instances that are listed, and how many there are, counted
-    until they are more than the limit. A question for each version of the DAG, not for each run.
+    until they are more than the limit, in which states they are, and how many are of mapped tasks. A question for each version of
+    the DAG, not for each run.
     """
     states = touched_states(operation.event, operation.only)
     takes_back = operation.event is Event.MARK_SUCCESS and operation.tasks is None  # a run that is marked failed changes alone
@@ -162,14 +169,18 @@ async def _touched(
         elif not (ends and run.state in RUN_FINISHED) and not (takes_back and run.marked_failed):
             asked[run.version_key].append(run.run_key)
     total = sum(map(len, found.values()))
+    counts, mapped = Counter({TaskState.NONE.value: total} if total else {}), 0
     for version_key, run_keys in asked.items():
         keys = keys_of(targets(graphs[version_key], operation))
         left, counted = operation.only is Only.FAILED, max(limits.OPERATED_COUNTED + 1 - total, PAGE)
         rows = await operations.list_touched(conn, run_keys, keys, states, left=left, limit=PAGE, counted=counted)
-        total += rows[0]["total"] if rows else 0
+        if rows:
+            total += rows[0]["total"]
+            mapped += rows[0]["mapped"]
+            counts.update(rows[0]["states"])
         for row in rows:
             found[row["run_id"]].append(row)
-    return list(islice((row for run in runs for row in found[run.run_id]), PAGE)), total
+    return list(islice((row for run in runs for row in found[run.run_id]), PAGE)), total, dict(counts), mapped
 
 
 async def _is_so(

@@ -24,9 +24,11 @@ from evenflow.contracts.rest.queries import GridQuery, RunQuery, TaskQuery
 from evenflow.contracts.rest.record import Page
 from evenflow.contracts.rest.runs import (
     Calendar,
+    CancelledRun,
     CancelledRuns,
     CancelRequest,
     Grid,
+    RunCancelRequest,
     RunChange,
     RunDetail,
     RunRequest,
@@ -35,7 +37,8 @@ from evenflow.contracts.rest.runs import (
 )
 from evenflow.contracts.rest.tasks import InstanceSummary
 from evenflow.core.callbacks import CALLBACK_DAG
-from evenflow.core.limits import GRID_TOTAL
+from evenflow.core.flow.effects import Effect
+from evenflow.core.limits import EFFECT_RUNS, GRID_TOTAL
 from evenflow.core.model import DagSpec
 from evenflow.core.people.roles import Role
 from evenflow.core.people.scopes import ScopedBy
@@ -45,7 +48,7 @@ from evenflow.core.tracing import TracedRuns, read_traceparent
 from evenflow.errors import DagNotFound
 from evenflow.explaining import why
 from evenflow.store.db.connect import AsyncConn, Row
-from evenflow.store.serving import callbacks, dags, events, traces, views
+from evenflow.store.serving import callbacks, dags, events, operations, traces, views
 
 routes = Routes("Runs")
 
@@ -185,14 +188,27 @@ async def count_by_task(conn: Connection, dag_id: str, run_id: str) -> TaskCount
 
 
 @routes.post("/dags/{dag_id}/runs/{run_id}/cancel", Role.AUTHOR, status_code=202)
-async def cancel_run(conn: Connection, actor: Actor, dag_id: str, run_id: str) -> RunSummary:
+async def cancel_run(
+    conn: Connection, actor: Actor, dag_id: str, run_id: str, request: RunCancelRequest | None = None
+) -> CancelledRun:
     """Asks for the end of a run: nothing of it starts any more, running tries are killed, then it fails."""
     run = await found_run(conn, dag_id, run_id)
     if run["state"] in RUN_FINISHED:
         raise Refused(409, "run_finished", f"The run {run_id!r} of DAG {dag_id!r} has ended already: {run['state']}.")
-    async with events.recorded(conn, actor, "run.cancel", f"{dag_id}/{run_id}"):
-        await dags.request_cancel(conn, [run["run_key"]], actor=actor)
-    return RunSummary.model_validate(run)
+    effect = await _cancelled(conn, [run["run_key"]])
+    if request is None or not request.dry_run:
+        async with events.recorded(conn, actor, "run.cancel", f"{dag_id}/{run_id}"):
+            await dags.request_cancel(conn, [run["run_key"]], actor=actor)
+    return CancelledRun.model_validate({**run, "effect": effect})
+
+
+async def _cancelled(conn: AsyncConn, run_keys: Sequence[int]) -> Effect:
+    """What a cancel of these runs touches."""
+    counted = run_keys[:EFFECT_RUNS]
+    states, mapped = await operations.count_states(conn, counted)
+    outside = [work for _, work in await operations.list_outside(conn, counted)]
+    is_counted = len(counted) == len(run_keys)
+    return Effect.of(states, runs=len(counted), mapped=mapped, outside=outside, cancels=True, is_counted=is_counted)
 
 
 @routes.post("/dags/{dag_id}/runs/cancel", Role.AUTHOR, status_code=202)
@@ -202,10 +218,10 @@ async def cancel_runs(conn: Connection, actor: Actor, dag_id: str, request: Canc
     found = await dags.list_unfinished(conn, dag_id, state=request.state, limit=limits.OPERATED_RUNS + 1)
     asked = found[: limits.OPERATED_RUNS]
     if request.dry_run:
-        return CancelledRuns(runs=len(asked), more=len(found) > len(asked))
+        return CancelledRuns(runs=len(asked), more=len(found) > len(asked), effect=await _cancelled(conn, asked))
     async with events.recorded(conn, actor, "run.cancel", dag_id, runs=len(asked)):
         runs = await dags.request_cancel(conn, asked, actor=actor)
-    return CancelledRuns(runs=runs, more=len(found) > len(asked))
+    return CancelledRuns(runs=runs, more=len(found) > len(asked), effect=None)
 
 
 @routes.get("/dags/{dag_id}/runs/{run_id}/tasks", Role.VIEWER, shared=True)

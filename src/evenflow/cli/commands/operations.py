@@ -110,7 +110,7 @@ def _show(would: rest.runs.Operated, empty: str) -> None:
     print_table(("run", "task", "state"), rows[:SHOWN], empty=empty)
     if len(rows) > 1:
         more = f"... and {'at least ' * (not would.counted)}{would.total - SHOWN:,} more. " if would.total > SHOWN else ""
-        say(f"{more}In all: {_count(would)}", "bright_black")
+        say(f"{more}In all: {would.effect.told}", "bright_black")
 
 
 def _count(done: rest.runs.Operated) -> str:

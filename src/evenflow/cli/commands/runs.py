@@ -186,31 +186,39 @@ async def cancel(
     *,
     every: Annotated[bool, Parameter(name="--all", negative="", help="All runs of the DAG that have not ended.")] = False,
     state: Annotated[Literal["queued", "running"] | None, Parameter(help="With --all: only those in this state.")] = None,
+    dry_run: Annotated[bool, Parameter(negative=(), help="Only say what would be touched.")] = False,
     yes: Yes = False,
 ) -> Reply:
     """End a run, or all of a DAG: nothing of them starts any more, running tasks are killed, then the runs fail. Asks before it
     ends all.
     """
     if every:
-        return await _cancel_all(dag, run_id, state, yes=yes)
+        return await _cancel_all(dag, run_id, state, dry_run=dry_run, yes=yes)
     if state is not None:
         raise ParamError(f"--state goes with --all. Type: evenflow runs cancel {dag} --all --state {state}")
     async with remote() as client:
-        run = await client.cancel_run(*await named_run(client, dag, run_id))
-    return Reply(run, f"{run.run_id} is being cancelled")
+        run = await client.cancel_run(*await named_run(client, dag, run_id), dry_run=dry_run)
+    return Reply(
+        run, f"{run.run_id} {'would be' if dry_run else 'is being'} cancelled. {run.effect.told if run.effect else ''}".strip()
+    )
 
 
-async def _cancel_all(dag_id: str, run_id: str | None, state: Literal["queued", "running"] | None, *, yes: bool) -> Reply:
+async def _cancel_all(
+    dag_id: str, run_id: str | None, state: Literal["queued", "running"] | None, *, dry_run: bool, yes: bool
+) -> Reply:
     if run_id is not None or "/" in dag_id:
         raise ParamError("--all is about a DAG. Leave the run out, or leave --all out.")
-    if not yes:
+    if not yes and not dry_run:
         check_that_somebody_is_there()
     async with remote() as client:
-        if not yes:
+        if not yes or dry_run:
             would = await client.cancel_runs(dag_id, state=state, dry_run=True)
             what = f"{'at least ' * would.more}{counted(would.runs, f'{state} run' if state else 'run')} of {dag_id}"
+            touched = would.effect.told if would.effect else ""
+            if dry_run:
+                return Reply(would, f"{what} would be cancelled. {touched}".strip())
             if would.runs:
-                check_agreed(f"This cancels {what}: what runs is killed, and they fail.")
+                check_agreed(f"This cancels {what}: what runs is killed, and they fail. {touched}".strip())
         answer = await client.cancel_runs(dag_id, state=state)
         runs = answer.runs
         while answer.more and answer.runs:

@@ -9,6 +9,7 @@ from pydantic import Field, StringConstraints
 
 from evenflow.contracts.rest.record import HistoryEntry, Instant, ObjectName, Record, Request, RunWord, TaskWord
 from evenflow.core import limits
+from evenflow.core.flow.effects import Effect
 from evenflow.core.limits import INT32_MAX
 from evenflow.core.operations import Only
 
@@ -27,12 +28,17 @@ class RunChange(Request):
     note: Note | None = Field(description="Null takes it away.")
 
 
+class RunCancelRequest(Request):
+    dry_run: bool = Field(default=False, description="Only say what would be touched.")
+
+
 class CancelRequest(Request):
     state: Literal["queued", "running"] | None = Field(default=None, description="Only runs that are in this state.")
     dry_run: bool = Field(default=False, description="Only say how many there are.")
 
 
 class CancelledRuns(Record):
+    effect: Effect | None = Field(description=f"Of a dry run, what would be touched of the first {limits.EFFECT_RUNS:,} runs.")
     runs: int = Field(description="How many are being cancelled that were not before; of a dry run, how many have not ended.")
     more: bool = Field(description="Whether there are more than one request cancels: ask again.")
 
@@ -61,6 +67,10 @@ class RunSummary(Record):
     backfill_id: int | None = Field(description="The backfill that made it, or made it run again.")
     is_being_changed: bool = Field(description="Somebody cleared or marked something of it, and that has not taken effect yet.")
     quarantine: str | None = Field(description="Why it is set aside: handling it raised an exception. Null for nearly all.")
+
+
+class CancelledRun(RunSummary):
+    effect: Effect | None = Field(description="What that touches, or of a dry run would touch.")
 
 
 class TryProgress(Record):
@@ -200,6 +210,7 @@ class TouchedInstance(StateOfInstance):
 
 class Operated(Record):
     dry_run: bool
+    effect: Effect = Field(description="The same in counts, and what ends with it outside.")
     runs: list[str]
     instances: list[TouchedInstance]
     more: bool = Field(description="Whether there are more instances than are listed.")

@@ -8,7 +8,8 @@ from typing import NamedTuple
 import msgspec
 from psycopg.rows import dict_row
 
-from evenflow.core.limits import DELETED_AT_ONCE
+from evenflow.core.flow.effects import OutsideWork
+from evenflow.core.limits import DELETED_AT_ONCE, OUTSIDE_NAMED
 from evenflow.core.operations import Operation, TargetKey
 from evenflow.core.states import Ender
 from evenflow.store.db.columns import numbers, words
@@ -52,11 +53,25 @@ async def list_touched(
     counted: int,
 ) -> list[Row]:
     """Of these runs, which are of one version, the task instances in these states; with ``left`` also what of cancelled ones never
-    ran. Each row has the ``total``, ``counted`` at most.
+    ran. Each row has the ``total``, ``counted`` at most, how many of these are ``mapped``, and how many are in which of the
+    ``states``.
     """
     params = {"run_keys": numbers(run_keys), **key_columns(keys), "states": words(states), "limit": limit, "counted": counted}
     params["left_by"] = Ender.CANCEL if left else None
     return await (await conn.cursor(row_factory=dict_row).execute(sql("operations/list_touched"), params)).fetchall()
+
+
+async def count_states(conn: AsyncConn, run_keys: Iterable[int]) -> tuple[dict[str, int], int]:
+    """Returns how many task instances of these runs are in which state, and how many of all are of mapped tasks."""
+    rows = await (await conn.execute(sql("operations/count_states"), {"run_keys": numbers(run_keys)})).fetchall()
+    return {state: n for state, n, _ in rows}, sum(mapped for _, _, mapped in rows)
+
+
+async def list_outside(conn: AsyncConn, run_keys: Iterable[int]) -> list[tuple[str, OutsideWork]]:
+    """Returns what the tries of these runs have outside, each with its run."""
+    params = {"run_keys": numbers(run_keys), "limit": OUTSIDE_NAMED}
+    rows = await (await conn.execute(sql("operations/list_outside"), params)).fetchall()
+    return [(run_id, OutsideWork(kind, name, task_id, map_index)) for kind, name, task_id, map_index, run_id in rows]
 
 
 async def request(conn: AsyncConn, run_keys: Iterable[int], operation: Operation) -> None:
