@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import http.client
 import importlib
 import time
 from collections.abc import AsyncIterator
@@ -18,10 +19,11 @@ from evenflow.connect_server.keeper import ServerLimits
 from evenflow.connect_server.service import ConnectServerService
 from evenflow.errors import SparkServerLost
 from evenflow.sdk.secrets.connections import Connection
-from evenflow.spark.local_server import uri_of
+from evenflow.spark.local_server import END, uri_of
+from evenflow.spark.served import telling
 from evenflow.spark.session import session_for
 from tests.ports import lasting_port
-from tests.waiting import SYSTEM_DEADLINE_S, until
+from tests.waiting import SYSTEM_DEADLINE_S, until, wait_until
 
 TOKEN = "a-token-of-tests"
 
@@ -95,6 +97,57 @@ async def test_it_is_known_by_its_token_and_there_again_after_it_was_killed(
         (second,) = jvms()
     assert not second.is_running()
     assert (tmp_path / "spark.log").exists()
+
+
+def kept_of_a_session(uri: str, folder: Path) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """The stages that a try keeps while it runs, and all that it has kept at its end. Another session has work of its own."""
+    told: dict[str, dict[str, Any]] = {}
+    conn = Connection.parse("spark_default", uri)
+    nobodys = session_for(conn, app_name="y", conf={}, progress=lambda *_: None)
+    with nobodys as other, session_for(conn, app_name="x", conf={}, progress=lambda *_: None, keep=told.__setitem__) as spark:
+        other.range(0, 1000, 1, 7).selectExpr("id % 3 as not_ours").groupBy("not_ours").count().collect()
+        spark.range(0, 1000, 1, 3).selectExpr("id", "id % 7 as shop", "id * 2 as price").write.parquet(str(folder / "sales"))
+        wait_until(lambda: "spark_stages" in told, lambda: f"stages among {list(told)}", within_s=SYSTEM_DEADLINE_S)
+        early = told["spark_stages"]
+        totals = spark.read.parquet(str(folder / "sales")).groupBy("shop").sum("price").withColumnRenamed("sum(price)", "total")
+        totals.write.parquet(str(folder / "totals"))
+        other.range(0, 1000, 1, 7).count()
+    return early, told
+
+
+def refusal(port: int) -> int:
+    conn = http.client.HTTPConnection("localhost", port)
+    conn.request("POST", END, '{"session_id": "x"}', {"Authorization": "Bearer another"})
+    return conn.getresponse().status
+
+
+async def test_what_a_session_took_and_read_and_wrote_is_kept_with_its_try(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-SP3: figures of its own stages by name, live and at the end, and the lineage of its columns, as of a classic session. Of
+    a server that is not Evenflow's own the figures come from its Spark UI.
+    """
+    monkeypatch.setattr(telling, "FIGURES_EVERY_S", 0.2)
+    monkeypatch.setattr(telling, "FIGURES_SHARE", 1.0)
+    ui_port = lasting_port()
+    async with served(tmp_path / "spark.log", ui_port) as service:
+        own = uri_of(service.port, TOKEN, log=service._log)
+        foreign = f"sc://localhost:{service.port}/?token={TOKEN}&ui=http://127.0.0.1:{ui_port}"
+        kept = {}
+        for uri, folder in ((own, tmp_path / "own"), (foreign, tmp_path / "foreign")):
+            early, kept[uri] = await asyncio.to_thread(kept_of_a_session, uri, folder)
+            assert early["stages"]
+        assert await asyncio.to_thread(refusal, service.port) == 401
+    for told in kept.values():
+        stages = told["spark_stages"]["stages"]
+        assert told["spark_stages"]["is_shared"]
+        assert {3} <= {stage["tasks"] for stage in stages}
+        assert 7 not in {stage["tasks"] for stage in stages}
+        assert all(stage["done_tasks"] == stage["tasks"] and stage["wall_s"] > 0 for stage in stages)
+        assert any("shop" in stage.get("keys", ()) and stage.get("shuffle_write_bytes") for stage in stages)
+        assert (told["spark_cost"]["output_bytes"] > 0, told["spark_cost"]["cores"]) == (True, 0)
+    assert "lineage" not in kept[foreign]
+    (totals,) = [each for each in kept[own]["lineage"]["outputs"] if each["name"].endswith("/totals")]
+    (origin,) = totals["facets"]["columnLineage"]["fields"]["total"]["inputFields"]
+    assert (origin["name"].endswith("/sales"), origin["field"]) == (True, "price")
 
 
 MEMORY_RUNS_OUT = "select length(concat_ws('', collect_list(repeat(cast(id as string), 100000)))) from range(20000)"

@@ -31,8 +31,10 @@ LOG_BYTES, LOG_FILES, LAST_WORDS = 10 * 2**20, 2, 5  # of a file, files, lines
 class ServerProcess:
     """Made by :meth:`start`; it listens at ``port``, for this host only."""
 
-    def __init__(self, process: subprocess.Popen[bytes], port: int, token: str, log: Path, opened: ExitStack) -> None:
-        self.port, self._token = port, token
+    def __init__(
+        self, process: subprocess.Popen[bytes], port: int, telling_port: int, token: str, log: Path, opened: ExitStack
+    ) -> None:
+        self.port, self.telling_port, self._token = port, telling_port, token
         self._process, self._opened = process, opened
         self._last: deque[str] = deque(maxlen=LAST_WORDS)
         self._reading = asyncio.create_task(asyncio.to_thread(self._read, log), name="log of the server")
@@ -42,9 +44,16 @@ class ServerProcess:
         """Starts the JVM. Raises :class:`JavaNotFound`, and :class:`OSError` without room."""
         with ExitStack() as opened:
             scratch = opened.enter_context(scratch_directory())
-            port = opened.enter_context(kept_port())
-            inherited = own_environment(os.environ)
-            launch = launch_of(scratch, port=port, ui_port=ui_port, token=token, heap_mib=heap_mib, inherited=inherited)
+            port, telling_port = opened.enter_context(kept_port()), opened.enter_context(kept_port())
+            launch = launch_of(
+                scratch,
+                port=port,
+                telling_port=telling_port,
+                ui_port=ui_port,
+                token=token,
+                heap_mib=heap_mib,
+                inherited=own_environment(os.environ),
+            )
             process = subprocess.Popen(
                 launch.command,
                 stdin=subprocess.DEVNULL,
@@ -55,7 +64,7 @@ class ServerProcess:
                 start_new_session=True,
                 preexec_fn=lambda: prctl.die_with_parent(signal.SIGKILL),
             )
-            return cls(process, port, token, log, opened.pop_all())
+            return cls(process, port, telling_port, token, log, opened.pop_all())
 
     @property
     def pid(self) -> int:

@@ -61,6 +61,11 @@ class ServerKeeper:
             self._server = await self._start()
             return self._server.port
 
+    @property
+    def telling_port(self) -> int | None:
+        """Where the server that runs tells what its sessions took."""
+        return self._server.telling_port if self._server is not None else None
+
     async def warm(self) -> None:
         """Starts the server in advance, and has it run its first queries."""
         began = self._clock()

@@ -17,6 +17,7 @@ from evenflow.spark.local_server import check_installed
 from evenflow.telemetry.health import HealthMonitor
 from evenflow.telemetry.service import Loops, Service
 
+TELLING = b"POST /evenflow/"  # how a question about a session begins; Connect itself speaks HTTP/2
 HOST = "127.0.0.1"  # only this host, because the traffic is not encrypted
 
 
@@ -65,11 +66,23 @@ class ConnectServerService(Service):
             first = await reader.read(CHUNK)
             if not first:
                 return
+            if first.startswith(TELLING):
+                await self._ask(first, reader, writer)
+                return
             with self._keeper.session():
                 theirs, ours = await self._connected()
                 with contextlib.closing(ours):
                     ours.write(first)
                     await _pass_on(reader, ours, theirs, writer)
+
+    async def _ask(self, first: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """What a session took: asked of the server that runs, and of none that would have to be started."""
+        port = self._keeper.telling_port
+        if port is not None:
+            theirs, ours = await asyncio.open_connection(HOST, port)
+            with contextlib.closing(ours):
+                ours.write(first)
+                await _pass_on(reader, ours, theirs, writer)
 
     async def _connected(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """Connects to the server. A server that was just killed refuses for a moment before it ends."""

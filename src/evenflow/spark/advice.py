@@ -117,6 +117,9 @@ def _garbage(stage: StageFigures, application: ApplicationFigures) -> Iterator[A
     name = "spark.driver.memory" if application.is_local else "spark.executor.memory"
     share = 100 * stage.gc_s / max(stage.run_s, stage.gc_s)
     said = f"The JVM collected garbage for {seconds(stage.gc_s)}, {share:.0f} % of its tasks' time: its heap is small."
+    if application.is_shared:
+        yield Advice(stage.stage_id, f"{said} All sessions of the server share it: raise EVENFLOW_SPARK_CONNECT_MEMORY.")
+        return
     yield Advice(stage.stage_id, said, {name: f"{2 * application.memory_mib}m"})
 
 

@@ -1,8 +1,8 @@
-"""What a classic session reads and writes, as OpenLineage tells it: datasets with their columns, and where each column comes from.
+"""What a session reads and writes, as OpenLineage tells it: datasets with their columns, and where each column comes from.
 
 Spark tells a listener of each query that it has done. The listener is this process, which Spark calls from a thread of its own.
 There the analysed plan is fetched as Spark writes it, and the places of its relations; what follows from them is worked out at the
-end. A Spark Connect server has the plans, and tells its clients none.
+end. A Spark Connect server has the plans, and tells its clients none; Evenflow's own has such a listener for each session.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ class _Gathered:
 @contextmanager
 def lineage_told(spark: SparkSession, keep: Keep) -> Iterator[None]:
     """Keeps at the end what successful queries read and wrote; also when the task fails."""
-    listener = _QueryListener()
+    listener = QueryListener()
     with suppress(Exception):  # a JVM that dies says so in the task's own calls
-        _listen(spark, listener)
+        listen(spark.sparkContext._gateway, spark._jsparkSession, listener)
     try:
         yield
     finally:
@@ -76,15 +76,16 @@ def lineage_told(spark: SparkSession, keep: Keep) -> Iterator[None]:
             print(f"The lineage of a query is not known: {listener.problem}")
 
 
-def _listen(spark: SparkSession, listener: _QueryListener) -> None:
+def listen(gateway: Any, session: Any, listener: QueryListener) -> None:
+    """``session`` is the JVM's."""
     from pyspark.java_gateway import ensure_callback_server_started
 
     start: Callable[[Any], None] = ensure_callback_server_started
-    start(spark.sparkContext._gateway)
-    spark._jsparkSession.listenerManager().register(listener)
+    start(gateway)
+    session.listenerManager().register(listener)
 
 
-class _QueryListener:
+class QueryListener:
     """Spark calls it by its own names."""
 
     def __init__(self) -> None:

@@ -17,6 +17,7 @@ from evenflow.spark.properties import write_properties
 
 TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # the variable, which keeps it out of arguments and files
 TOO_LARGE = "Evenflow ends this server: it has"  # what its log has as the last line when it is killed for its memory
+BEGIN, LOOK, END = "/evenflow/begin", "/evenflow/look", "/evenflow/end"  # questions about a session
 HOST = "localhost"  # pyspark shows a token without TLS to no other name
 
 
@@ -35,9 +36,12 @@ def check_installed() -> None:
     find_java()
 
 
-def launch_of(scratch: Path, *, port: int, ui_port: int, token: str, heap_mib: int, inherited: Mapping[str, str]) -> ServerLaunch:
-    """A server on all cores of this machine that listens at ``port`` of loopback and accepts ``token``; everybody may read its
-    Spark UI at ``ui_port``, unless that is 0. Its files are in ``scratch``.
+def launch_of(
+    scratch: Path, *, port: int, telling_port: int, ui_port: int, token: str, heap_mib: int, inherited: Mapping[str, str]
+) -> ServerLaunch:
+    """A server on all cores of this machine that listens at ``port`` of loopback and accepts ``token``, and tells at
+    ``telling_port`` what a session took. Everybody may read its Spark UI at ``ui_port``, unless that is 0. Its files are in
+    ``scratch``.
     """
     import pyspark
 
@@ -47,6 +51,7 @@ def launch_of(scratch: Path, *, port: int, ui_port: int, token: str, heap_mib: i
         file,
         {
             "spark.master": "local[*]",
+            "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
             "spark.app.name": "evenflow connect-server",
             "spark.driver.memory": f"{heap_mib}m",
             # One that is out of memory would live on and answer wrongly.
@@ -75,8 +80,10 @@ def launch_of(scratch: Path, *, port: int, ui_port: int, token: str, heap_mib: i
         "PYSPARK_PYTHON": sys.executable,
         TOKEN: token,
     }
-    submit = [str(home / "bin" / "spark-submit"), "--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
-    return ServerLaunch([*submit, "--properties-file", str(file), "--load-spark-defaults", "spark-internal"], environ)
+    program = find_spec("evenflow.spark.served.application")
+    assert program is not None
+    submit = [str(home / "bin" / "spark-submit"), "--properties-file", str(file), "--load-spark-defaults"]
+    return ServerLaunch([*submit, str(program.origin), str(telling_port)], environ)
 
 
 def uri_of(port: int, token: str, ui_port: int = 0, *, log: Path) -> str:

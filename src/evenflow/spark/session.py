@@ -19,6 +19,7 @@ from evenflow.spark.greeting import require_listener
 from evenflow.spark.lineage import lineage_told
 from evenflow.spark.progress import TellProgress, classic_progress, connect_progress
 from evenflow.spark.reasons import explained
+from evenflow.spark.served.telling import session_told
 from evenflow.spark.shipping import ship_local_modules
 from evenflow.spark.stages import Keep, stages_told
 from evenflow.spark.target import SparkTarget, target_of
@@ -69,12 +70,17 @@ def session_for(
 
 @contextmanager
 def _told(target: SparkTarget, spark: SparkSession, keep: Keep | None) -> Iterator[None]:
-    """What is kept with the try; a Spark Connect server has the driver, and so figures and lineage."""
-    if keep is not None:
-        ui_told(spark, keep, target.ui)
-    if target.connect or keep is None:
+    """What is kept with the try."""
+    if keep is None:
         yield
         return
+    ui_told(spark, keep, target.ui)
+    with session_told(target, spark, keep) if target.connect else _classic_told(target, spark, keep):
+        yield
+
+
+@contextmanager
+def _classic_told(target: SparkTarget, spark: SparkSession, keep: Keep) -> Iterator[None]:
     with (
         stages_told(spark, keep),
         lineage_told(spark, keep) if target.lineage else nullcontext(),

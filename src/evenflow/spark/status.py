@@ -24,7 +24,7 @@ FIGURES_WAIT_S = 5.0  # until all is told that has happened: it takes millisecon
 FIGURES_EVERY_S = 5.0  # between two looks while it runs: what a person who watches a stage of minutes waits for
 FIGURES_SHARE = 0.05  # of the time, at most, goes into looks: they take 0.1 s where a driver has a thousand stages
 
-_UNBEGUN = ("PENDING", "SKIPPED")  # adaptive execution skips work that was done before
+UNBEGUN = ("PENDING", "SKIPPED")  # adaptive execution skips work that was done before
 _HASHED = re.compile(r"hashpartitioning\(((?:[^()]|\([^()]*\))*), \d+\)")
 _COLUMN = re.compile(r"([A-Za-z_][\w.]*)#\d+L?")
 
@@ -58,12 +58,15 @@ class StageFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplicationFigures:
-    """``memory_mib`` is that of an executor's heap; of the stages those that took longest, in their order."""
+    """``memory_mib`` is that of an executor's heap; of the stages those that took longest, in their order. A server that is
+    shared has several sessions, and these are the stages of one.
+    """
 
     application_id: str
     is_local: bool
     cores: int
     memory_mib: int
+    is_shared: bool = False
     stages: tuple[StageFigures, ...] = ()
     left_out: int = 0
 
@@ -149,7 +152,7 @@ def read_application(context: Any, settle_s: float) -> tuple[ApplicationFigures,
     found = scala.statusStore().stageList(nothing, False, True, quantiles, nothing)
     mapper = gateway.jvm.org.apache.spark.status.api.v1.JacksonMessageWriter().mapper()
     queries = _queries_by_stage(mapper)
-    stages = [figures_of(each, queries) for each in json.loads(mapper.writeValueAsString(found)) if each["status"] not in _UNBEGUN]
+    stages = [figures_of(each, queries) for each in json.loads(mapper.writeValueAsString(found)) if each["status"] not in UNBEGUN]
     conf, is_local = context.getConf(), scala.isLocal()
     figures = longest_of(
         stages,
