@@ -26,6 +26,15 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return lake
 
 
+def test_each_mart_needs_those_that_its_statement_reads() -> None:
+    """R-SP4: Spark makes the others at once."""
+    needs = {mart.name: mart.needs & {each.name for each in MARTS} for mart in MARTS}
+    assert (needs["moves"], needs["usage"]) == (set(), {"capacities", "ledger"})
+    assert needs["segments"] == {"blocked", "instances", "moves", "waits"}
+    places = {mart.name: place for place, mart in enumerate(MARTS)}
+    assert all(places[needed] < places[name] for name, those in needs.items() for needed in those)
+
+
 def test_waits_are_split_by_their_cause(lake: Path) -> None:
     """R-SP4: by hand: each second of each try has one cause, and none is missing."""
     found: dict[tuple[str, str, str], float] = defaultdict(float)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -100,6 +101,11 @@ class Mart:
     @property
     def sql(self) -> str:
         return statement(self.layer, self.name).decode()
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The names of the tables that its statement reads."""
+        return frozenset(re.findall(r"\b(?:from|join) ([a-z]\w*)", self.sql))
 
 
 def statement(folder: str, name: str) -> bytes:
