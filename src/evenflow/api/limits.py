@@ -192,8 +192,8 @@ BROWSER_CHARS = 200  # of a browser's description of itself, in the list of sess
 # -- what pages hear while they are open ---------------------------------------------------------------------------------
 
 LIVE_STREAMS = 400  # of one API process, each of an open page; a stream is a connection and some kB
-LIVE_STREAMS_EACH = 200  # of one token: whatever it is used for, there is room for others
-LIVE_FULL = 5  # seconds after which a token that has all of these may ask for another one
+LIVE_STREAMS_EACH = 200  # of one name, with however many tokens and sessions: there is room for others
+LIVE_FULL = 5  # seconds after which who has all of these may ask for another one
 LIVE_PAUSE = 0.1  # between two looks: moves show within half a second, so more looks are not needed
 LIVE_REST = 9  # times as long as the last look took: looks take a tenth of the time of one connection at most
 LIVE_FOLLOW = 2.0  # after a notification, in which looks go on: reports are announced before a scheduler decides on them
@@ -221,6 +221,8 @@ PROBE_POOL = 2  # beside these: one for probes, one for scrapes; they need no to
 BACKLOG = 2_048  # connections that wait to be accepted, e.g. when all workers of a fleet come back at once
 HEAD = 32 * 2**10  # bytes of a request before its body: a token and a URL have a tenth of it
 HEAD_TIME = 10.0  # seconds until it is complete: callers send it in one piece
+STALLED = 60.0  # seconds in which a caller takes as good as nothing of an answer that waits for it: then it has gone, or means harm
+STALLED_BYTES = 64 * 2**10  # that it takes in this time at least: a kB a second
 OTHER_DESCRIPTORS = 400  # open logs, connections to the database, and some room; callers get the other descriptors of the process
 LEAST_CONNECTIONS = 100  # callers that are served at once, however few descriptors there are
 KEEP_ALIVE = 75  # longer than a worker's pause between requests, so connections are made once

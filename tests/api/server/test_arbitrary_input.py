@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evenflow.api import limits
-from evenflow.api.edge.web import BoundedHeads
+from evenflow.api.edge.web import BoundedHttp
 from evenflow.api.specs import checked_spec
 from evenflow.core.model import DagSpec, GroupSpec, MapInput, Mapping, RunParamSpec, TaskSpec
 from evenflow.errors import DagError
@@ -196,9 +196,9 @@ def test_heads_of_any_form(parts: list[bytes]) -> None:
     async def app(scope: Any, receive: Any, send: Any) -> None: ...
 
     async def serve() -> None:
-        config = uvicorn.Config(app, http=BoundedHeads, lifespan="off", log_config=None)
+        config = uvicorn.Config(app, http=BoundedHttp, lifespan="off", log_config=None)
         config.load()
-        protocol = BoundedHeads(config=config, server_state=uvicorn.server.ServerState(), app_state={})
+        protocol = BoundedHttp(config=config, server_state=uvicorn.server.ServerState(), app_state={})
         closing = False
 
         def close() -> None:

@@ -188,7 +188,7 @@ async def test_a_token_has_so_many_streams_of_whatever_kind(
         async with reading(http, f"{api_url}{PATH}", new_token(talking.world.conn, name="eve")):
             pass
 
-    await until(lambda: not api._streams.open._of_token, "closed streams are not counted")
+    await until(lambda: not api._streams.open._of_name, "closed streams are not counted")
     async with reading(http, f"{api_url}{PATH}", operator_token):
         pass
 

@@ -21,10 +21,13 @@ from evenflow.telemetry.observing import observe
 from evenflow.wire.tls import Tls
 
 
-class BoundedHeads(HttpToolsProtocol):
+class BoundedHttp(HttpToolsProtocol):
+    """Hangs up on callers that send no whole head, or take nothing of their answer: what writes that is held by it."""
+
     _in_head = True
     _head_bytes = 0
     _late: asyncio.TimerHandle | None = None
+    _stalled: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -32,7 +35,16 @@ class BoundedHeads(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_waiting()
+        self._stop_watching()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._watch_reader()
+
+    def resume_writing(self) -> None:
+        self._stop_watching()
+        super().resume_writing()
 
     def data_received(self, data: bytes) -> None:
         if self._in_head:
@@ -62,6 +74,23 @@ class BoundedHeads(HttpToolsProtocol):
         if self._late is not None:
             self._late.cancel()
             self._late = None
+
+    def _watch_reader(self) -> None:
+        """Nothing is added to what waits to be sent while writing is paused."""
+        self._stop_watching()
+        left = self.transport.get_write_buffer_size()
+        self._stalled = self.loop.call_later(limits.STALLED, self._look_at_reader, left)
+
+    def _look_at_reader(self, left_before: int) -> None:
+        if left_before - self.transport.get_write_buffer_size() < limits.STALLED_BYTES:
+            self.transport.abort()
+        else:
+            self._watch_reader()
+
+    def _stop_watching(self) -> None:
+        if self._stalled is not None:
+            self._stalled.cancel()
+            self._stalled = None
 
     def _hang_up(self) -> None:
         if not self.transport.is_closing():
@@ -114,7 +143,7 @@ class WebServer:
         self._server = _ApiServer(
             uvicorn.Config(
                 app,
-                http=BoundedHeads,
+                http=BoundedHttp,
                 limit_concurrency=_connections(),
                 ws="none",
                 lifespan="off",

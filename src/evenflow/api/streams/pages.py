@@ -57,7 +57,7 @@ class OpenStreams:
 
     def __init__(self) -> None:
         self._open: set[PageStream] = set()
-        self._of_token: Counter[int] = Counter()
+        self._of_name: Counter[str] = Counter()
         self._closed = False
 
     def close(self) -> None:
@@ -67,7 +67,9 @@ class OpenStreams:
             stream.close()
 
     def check_room(self, caller: Caller) -> None:
-        """Raises :class:`Refused` when this process, or this token, has all the streams that there may be."""
+        """Raises :class:`Refused` when this process, or the caller, has all the streams that there may be. This host's own token
+        has no such limit.
+        """
         if self._closed or len(self._open) >= limits.LIVE_STREAMS:
             raise Refused(
                 503,
@@ -75,11 +77,11 @@ class OpenStreams:
                 f"This API server has {limits.LIVE_STREAMS} pages listening, and takes no more.",
                 hint="Read again every few seconds.",
             )
-        if caller.token_id and self._of_token[caller.token_id] >= limits.LIVE_STREAMS_EACH:
+        if caller.token_id and self._of_name[caller.name] >= limits.LIVE_STREAMS_EACH:
             raise Refused(
                 429,
                 "too_many_streams",
-                f"The token {caller.token_id} of {caller.name} has {limits.LIVE_STREAMS_EACH} streams open at this API server.",
+                f"{caller.name} has {limits.LIVE_STREAMS_EACH} streams open at this API server.",
                 hint="Close some of them, or read again every few seconds.",
                 retry_after_s=limits.LIVE_FULL,
             )
@@ -89,11 +91,11 @@ class OpenStreams:
         if self._closed:
             stream.close()
         self._open.add(stream)
-        self._of_token[caller.token_id] += 1
+        self._of_name[caller.name] += 1
         try:
             yield
         finally:
             self._open.discard(stream)
-            self._of_token[caller.token_id] -= 1
-            if not self._of_token[caller.token_id]:
-                del self._of_token[caller.token_id]
+            self._of_name[caller.name] -= 1
+            if not self._of_name[caller.name]:
+                del self._of_name[caller.name]
