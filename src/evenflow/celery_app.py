@@ -12,6 +12,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -30,6 +31,7 @@ from evenflow.core.executors import CELERY_TASK
 from evenflow.core.service import ServiceKind
 from evenflow.errors import SettingsError
 from evenflow.runtime.celery_places import places
+from evenflow.runtime.exits import ExitCode
 from evenflow.runtime.readiness import LIVE, READY, TELL_S, Notifier
 from evenflow.runtime.service_settings import command_of
 from evenflow.runtime.settings import Settings, load_settings
@@ -66,7 +68,16 @@ def make_app(settings: Settings) -> Celery:
     return made
 
 
-app = make_app(load_settings())
+def _app() -> Celery:
+    """Ends the program with a sentence where a setting is wrong: Celery would show a trace."""
+    try:
+        return make_app(load_settings())
+    except SettingsError as error:
+        sys.stderr.write(f"Error: {error}\n")
+        raise SystemExit(ExitCode.USAGE) from None
+
+
+app = _app()
 
 
 def run(epoch: object) -> None:

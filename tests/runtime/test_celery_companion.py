@@ -45,3 +45,18 @@ def test_one_that_cannot_be_started_again_is_tried_until_it_can(tmp_path: Path) 
     with open(tmp_path / "said", "w+b") as said:  # no pipe: a worker that stays would hold it open
         ended = subprocess.run([sys.executable, "-c", SCRIPT], env=own, stdout=said, stderr=said, timeout=300, check=False)
     assert (ended.returncode, (tmp_path / "said").read_text()[-5:]) == (0, "well\n"), (tmp_path / "said").read_text()
+
+
+@pytest.mark.system
+@pytest.mark.parametrize(
+    ("broker", "said"),
+    [({}, "No broker is named. Set EVENFLOW_CELERY_BROKER"), ({"EVENFLOW_CELERY_BROKER": "redis://[h"}, "a broker is")],
+)
+def test_settings_that_are_wrong_are_a_sentence(broker: dict[str, str], said: str, tmp_path: Path) -> None:
+    """R-CS10: Celery shows a trace of thirty lines of an app that cannot be imported, with the sentence at its end."""
+    told = tmp_path / "said"
+    with told.open("wb") as out:
+        command = [sys.executable, "-m", "celery", "-A", "evenflow.celery_app", "worker", "-Q", "etl"]
+        ended = subprocess.run(command, env=environment(tmp_path) | broker, stdout=out, stderr=out, timeout=300, check=False)
+    (line,) = told.read_text().splitlines()
+    assert (ended.returncode, line.startswith("Error: ") and said in line) == (2, True), line
