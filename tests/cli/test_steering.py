@@ -440,7 +440,7 @@ def test_what_a_change_of_a_fleet_replaces_is_told(cli: CommandLine) -> None:
     made = cli.show("autoscaler", "set", "etl", "--queue", "etl", *of, "--protect", "steered", "--protect", "tag:billing")
     assert made == "Fleet etl serves etl; an autoscaler looks after it from its next look on.\n"
     changed = cli.show("autoscaler", "set", "etl", "--protect", "steered.check", "--protect", "misspelt", "--max", "3")
-    assert "max is 3 (was as by default); protect is steered.check, misspelt (was steered, tag:billing)." in changed
+    assert "max is 3 (was 8, the default); protect is steered.check, misspelt (was steered, tag:billing)." in changed
     assert "No DAG has the name 'misspelt' now" in changed
     assert "'steered.check'" not in changed
     assert cli.show("autoscaler", "set", "etl", "--max", "3") == "Fleet etl is as it was.\n"

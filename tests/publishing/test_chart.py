@@ -29,7 +29,7 @@ WITH_TLS = {
     "tls": {"existingSecret": "cert"},
     "storage": {"url": "s3://b/evenflow"},
 }
-GPU = {"replicas": 1, "queues": ["gpu"], "slots": 2, "drainTimeout": 60, "resources": DEFAULTS["workers"]["default"]["resources"]}
+GPU = {"queues": ["gpu"], "slots": 2, "resources": {"limits": {"memory": "32Gi", "nvidia.com/gpu": "1"}}}
 VALUES: dict[str, dict[str, Any]] = {
     "minimal": MINIMAL,
     "high availability": {
@@ -52,6 +52,7 @@ VALUES: dict[str, dict[str, Any]] = {
     },
 }
 WORK = ("processor", "worker", "triggerer")
+FLEETS = {**MINIMAL, "workers": {"gpu": GPU}}
 READS_SECRETS = {"get", "list", "watch", "*"}
 
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("chart")]
@@ -265,6 +266,21 @@ def test_an_autoscaled_fleet_has_no_number_of_helms(tmp_path: Path) -> None:
         scaling = next(rule for rule in role["rules"] if rule["resources"] == ["deployments/scale"])
         assert scaling["resourceNames"] == ["prod-evenflow-worker-default", "prod-evenflow-worker-gpu"]
         assert len(of_kind(api.made, "Job")) == 2, "the upgrade migrates, too"
+
+
+def test_a_fleet_of_ones_own_says_what_differs(tmp_path: Path) -> None:
+    """What it leaves out is as that of the fleet that the chart has; the values say so."""
+    with recording_api() as api:
+        done = install(api, tmp_path, FLEETS)
+        assert done.returncode == 0, done.stdout + done.stderr
+        made = {each["metadata"]["name"]: each["spec"] for each in api.made if each["kind"] == "Deployment"}
+    default, gpu = (made[f"prod-evenflow-worker-{fleet}"] for fleet in ("default", "gpu"))
+    grace = "terminationGracePeriodSeconds"
+    assert (gpu["replicas"], gpu["template"]["spec"][grace]) == (default["replicas"], default["template"]["spec"][grace])
+    (container,) = gpu["template"]["spec"]["containers"]
+    requests = DEFAULTS["workers"]["default"]["resources"]["requests"]
+    assert container["resources"] == {"requests": requests, "limits": GPU["resources"]["limits"]}
+    assert {"name": "EVENFLOW_SLOTS", "value": "2"} in container["env"]
 
 
 @pytest.mark.parametrize(

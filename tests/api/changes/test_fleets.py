@@ -36,6 +36,9 @@ async def test_what_is_not_said_of_a_fleet_stays(rest: RestClient) -> None:
     changed = await rest.set_fleet("etl", policy={"min": 2})
     assert (changed.target, changed.queues, changed.options) == ("kubernetes", ["etl"], own)
     assert changed.policy == {"min": 2, "max": 20, "down_after": 300.0, "protect": ["tag:billing"]}
+    moved = await rest.set_fleet("etl", options={"namespace": "reports"})
+    assert moved.options == {"deployment": "etl", "namespace": "reports"}
+    assert (await rest.set_fleet("etl", options={"namespace": ""})).options == {"deployment": "etl"}
     again = await rest.set_fleet("etl", queues=["etl", "reports"], policy={"down_after": "default", "protect": "default"})
     assert (again.queues, again.policy) == (["etl", "reports"], {"min": 2, "max": 20})
 

@@ -30,6 +30,12 @@ helm.sh/chart: {{ .root.Chart.Name }}-{{ .root.Chart.Version }}
 {{- end }}
 {{- end }}
 
+{{/* The values of a fleet of workers: what it leaves out is as here */}}
+{{- define "evenflow.fleet" -}}
+{{- $own := dict "replicas" 2 "slots" 16 "drainTimeout" 600 "resources" (dict "requests" (dict "cpu" "1" "memory" "2Gi") "limits" (dict "memory" "4Gi")) -}}
+{{- toYaml (mustMergeOverwrite $own .) -}}
+{{- end }}
+
 {{- define "evenflow.checked" -}}
 {{- if not (or .Values.database.existingSecret .Values.database.url) }}{{ fail "Say where PostgreSQL is: database.existingSecret, or database.url." }}{{ end }}
 {{- if and .Values.database.existingSecret .Values.database.url }}{{ fail "database.existingSecret and database.url are both set. Leave out one of them." }}{{ end }}

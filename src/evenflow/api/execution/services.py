@@ -158,7 +158,7 @@ def _check_taking(who: Register, queues: Sequence[str], pushed: Mapping[str, exe
         executor = pushed[wrong[0]].executor
         why = (
             f"the tries of queue {wrong[0]!r} are sent to the executor {executor!r}. Start this worker without that queue "
-            "(EVENFLOW_QUEUES; evenflow up --workers 0 starts none), or let workers ask for them again: "
+            "(EVENFLOW_QUEUES), or let workers ask for them again, with an API that runs (evenflow up --workers 0): "
             f"evenflow executors delete {shlex.quote(executor)}"
         )
     raise Refused(422, "wrong_executor", f"Worker {who.name!r} gets nothing: {why}")

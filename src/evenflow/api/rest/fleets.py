@@ -118,7 +118,7 @@ async def _set(conn: AsyncConn, actor: str, name: str, change: FleetChange) -> N
     old = next(iter(await scaling.list_fleets(conn, name)), None)
     target = change.target or (KUBERNETES if old is None else old.target)
     queues = change.queues or ([] if old is None else old.queues)
-    options = change.options if change.options is not None else {} if old is None else old.options
+    options = _options(change, old, target)
     if not queues:
         raise Refused(
             422, "bad_value", f"There is no fleet {name!r}.", hint="To make it, name each queue that its workers serve: --queue"
@@ -212,6 +212,13 @@ def _may_be_one_deployment(one: Mapping[str, Any], other: Mapping[str, Any]) -> 
 def _policy(change: FleetChange, old: FleetRow | None) -> dict[str, Any]:
     told = {**({} if old is None else old.policy), **change.policy}
     return {name: value for name, value in told.items() if value != _AS_AT_FIRST}
+
+
+def _options(change: FleetChange, old: FleetRow | None, target: str) -> dict[str, Any]:
+    """Returns what the target has to know: of another target nothing stays."""
+    kept = old.options if old is not None and old.target == target else {}
+    told = {**kept, **(change.options or {})}
+    return {name: value for name, value in told.items() if value != ""}
 
 
 async def _summary(conn: AsyncConn, fleet: FleetRow) -> dict[str, Any]:

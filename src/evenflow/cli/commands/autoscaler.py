@@ -83,7 +83,7 @@ async def set_(
     option: Annotated[dict[str, str] | None, Parameter(help=_OPTION)] = None,
     weight: Annotated[dict[str, float] | None, Parameter(help=_WEIGHT)] = None,
     protect: Annotated[list[str] | None, Parameter(negative=(), help=_PROTECT)] = None,
-    of_target: Annotated[dict[str, str] | None, Parameter(help="What the target has to know, by name.")] = None,
+    of_target: Annotated[dict[str, str] | None, Parameter(help="What the target has to know, by name; '' takes one away.")] = None,
 ) -> Reply:
     """Make a fleet, or change one. Options that are not given stay."""
     given = {"min": min, "max": max, "slots": slots, "weights": weight, "protect": protect}
@@ -124,32 +124,38 @@ def _changes(old: rest.fleets.FleetSummary, new: rest.fleets.FleetSummary) -> li
     """Returns for example ``max is 12 (was 8)``."""
     before, after = ({"queues": of.queues, **of.policy, **of.options} for of in (old, new))
     names = [*after, *(name for name in before if name not in after)]
-    return [
-        f"{name} is {_in_words(after.get(name))} (was {_in_words(before.get(name))})"
-        for name in names
-        if before.get(name) != after.get(name)
-    ]
+    return [f"{name} is {_held(name, after)} (was {_held(name, before)})" for name in names if before.get(name) != after.get(name)]
+
+
+def _held(name: str, told: Mapping[str, Any]) -> str:
+    """Returns a value of a fleet, also of an option of its policy that is not told."""
+    if name in told:
+        return _in_words(told[name])
+    default = _defaults().get(name)
+    return "none" if default is None else f"{_in_words(default)}, the default"
 
 
 def _policy_in_words(told: Mapping[str, Any]) -> str:
     """Returns all options that hold, in the order of the documentation; those of a newer API come last."""
-    defaults = ScalingPolicy()
-    held = {one.name: getattr(defaults, one.name) for one in fields(ScalingPolicy)}
-    values = {**{name: list(value) if isinstance(value, tuple) else value for name, value in held.items()}, **told}
-    return ", ".join(
-        f"{name} {_in_words(f'{value:g}' if isinstance(value, float) else value)}{'' if name in told else ' (default)'}"
-        for name, value in values.items()
-    )
+    values = {**_defaults(), **told}
+    return ", ".join(f"{name} {_in_words(value)}{'' if name in told else ' (default)'}" for name, value in values.items())
+
+
+def _defaults() -> dict[str, Any]:
+    """The options of a policy, as REST has them."""
+    policy = ScalingPolicy()
+    values = {one.name: getattr(policy, one.name) for one in fields(ScalingPolicy)}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
 
 def _in_words(value: Any) -> str:
     match value:
-        case None:
-            return "as by default"
         case dict():
             return ", ".join(f"{name} {each}" for name, each in value.items()) or "none"
         case list():
             return ", ".join(value) or "none"
+        case float():
+            return f"{value:g}"
         case _:
             return str(value)
 

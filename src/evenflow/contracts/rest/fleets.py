@@ -78,7 +78,9 @@ class FleetChange(Request):
     policy: dict[str, Any] = Field(
         default_factory=dict, description="What is to change; the rest stays. `default` has an option as by default again."
     )
-    options: dict[str, Any] | None = Field(default=None, description="Of the target, all of them; as they are when absent.")
+    options: dict[str, Any] | None = Field(
+        default=None, description="Of the target, those that are to change; the rest stays. An empty text takes one away."
+    )
 
 
 class FleetLook(Record):
