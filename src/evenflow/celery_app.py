@@ -12,7 +12,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -31,7 +30,6 @@ from evenflow.core.executors import CELERY_TASK
 from evenflow.core.service import ServiceKind
 from evenflow.errors import SettingsError
 from evenflow.runtime.celery_places import places
-from evenflow.runtime.exits import ExitCode
 from evenflow.runtime.readiness import LIVE, READY, TELL_S, Notifier
 from evenflow.runtime.service_settings import command_of
 from evenflow.runtime.settings import Settings, load_settings
@@ -73,8 +71,7 @@ def _app() -> Celery:
     try:
         return make_app(load_settings())
     except SettingsError as error:
-        sys.stderr.write(f"Error: {error}\n")
-        raise SystemExit(ExitCode.USAGE) from None
+        raise SystemExit(str(error)) from None
 
 
 app = _app()
