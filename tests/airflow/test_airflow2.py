@@ -20,9 +20,9 @@ from airflow.operators.python_operator import PythonOperator
 from airflow.models import Variable
 from airflow.utils.dates import days_ago
 from airflow.utils.helpers import chain
-
-with DAG("classic", schedule_interval="@daily", start_date=days_ago(2), concurrency=3, default_view="graph", catchup=False):
-    begin = DummyOperator(task_id="begin", task_concurrency=2)
+from datetime import timedelta
+with DAG("classic", schedule_interval="@daily", start_date=days_ago(2), concurrency=3, default_view="graph", sla_miss_callback=id):
+    begin = DummyOperator(task_id="begin", task_concurrency=2, sla=timedelta(hours=1))
     call = PythonOperator(task_id="call", python_callable=print, provide_context=True, trigger_rule="none_failed_or_skipped")
     told = BashOperator(task_id="told", bash_command="echo {{ execution_date }} {{ next_ds }} {{ prev_ds }}", xcom_push=True)
     chain(begin, call, told)
@@ -204,7 +204,10 @@ class TestInside:
         assert "start_date=datetime(2026, 1, 1)" in _at(warnings, 7)
         assert "Write from airflow.sdk import chain" in _at(warnings, 8)
         assert {"schedule_interval=", "concurrency=", "default_view="} <= set(_at(warnings, 10).replace(" ", "\n").split("\n"))
+        assert "sla_miss_callback= does nothing since Airflow 3" in _at(warnings, 10)
+        assert "sla= does nothing since Airflow 3. Write deadline=DeadlineAlert(...) of the DAG." in _at(warnings, 11)
         assert "Leave it out" in _at(warnings, 12)
+        assert [int(warning.split(":")[1]) for warning in warnings] == sorted(int(warning.split(":")[1]) for warning in warnings)
         assert "Write logical_date" in _at(warnings, 13)
         assert "prev_ds is of Airflow 2: a task that asks for it fails." in _at(warnings, 13)
 

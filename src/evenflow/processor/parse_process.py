@@ -147,15 +147,15 @@ def _files_of(loaded: LoadedFile, watched: list[str], root: Path, file: str) -> 
 
 
 def _told(caught: Iterable[warnings.WarningMessage], root: Path) -> list[str]:
-    """Returns ``a.py:3: DeprecationWarning: ...`` for warnings from the author's own files; other warnings of libraries do not
-    concern the author.
+    """Returns ``a.py:3: DeprecationWarning: ...`` for warnings from the author's own files, by their lines; other warnings of
+    libraries do not concern the author.
     """
-    own = (warning for warning in caught if Path(warning.filename).is_relative_to(root))
+    own = [warning for warning in caught if Path(warning.filename).is_relative_to(root)]
     told = [
         f"{Path(warning.filename).relative_to(root)}:{warning.lineno}: {warning.category.__name__}: {warning.message}"
-        for warning in own
+        for warning in sorted(own, key=lambda warning: (warning.filename, warning.lineno))
     ]
-    return told[: limits.WARNINGS]
+    return list(dict.fromkeys(told))[: limits.WARNINGS]
 
 
 if __name__ == "__main__":

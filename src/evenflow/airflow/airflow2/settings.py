@@ -60,15 +60,23 @@ def _of_dag(given: dict[str, Any]) -> None:
     for name in OF_PAGES & given.keys():
         del given[name]
         _warn(f"{name}= was for pages of Airflow 2. Leave it out.")
+    _left_out(given, "sla_miss_callback")
 
 
 def _of_task(given: dict[str, Any]) -> None:
     _renamed(given, RENAMED_OF_TASKS)
     if given.pop("provide_context", None) is not None:
         _warn("provide_context= is of Airflow 1. Leave it out: a function gets the entries of the context that it names.")
+    _left_out(given, "sla")
     if (rule := given.get("trigger_rule")) in RENAMED:
         given["trigger_rule"] = str(RENAMED[rule])
         _warn(f"trigger_rule={rule!r} is of Airflow 2. Write trigger_rule={str(RENAMED[rule])!r}.")
+
+
+def _left_out(given: dict[str, Any], name: str) -> None:
+    """Takes out what Airflow 3 ignores, with a warning of its own that only its developers see."""
+    if given.pop(name, None) is not None:
+        _warn(f"{name}= does nothing since Airflow 3. Write deadline=DeadlineAlert(...) of the DAG.")
 
 
 class _OldRule:
