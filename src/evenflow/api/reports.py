@@ -37,6 +37,9 @@ from evenflow.wire.messages import Report, ReportsAnswer, StoredObject
 _encode = msgspec.json.Encoder().encode
 
 
+_MAX_INT = 2**31 - 1  # of PostgreSQL
+
+
 class _ReportRow(msgspec.Struct, omit_defaults=True):
     run_key: int
     task_index: int
@@ -112,6 +115,7 @@ def _bounded(vault: Vault, run_key: int, ending: Ending) -> Ending:
         reason=None if ending.reason is None else _plain(ending.reason)[:MAX_REASON],
         error_types=[_plain(name)[:MAX_PATH_CHARS] for name in ending.error_types[: limits.ERROR_TYPES]],
         result=None,
+        length=None,
         ran_s=None if ending.ran_s is None else min(max(ending.ran_s, 0.0), limits.REPORT_AGE),
         delay_s=None if ending.delay_s is None else min(max(ending.delay_s, 0.0), MAX_WAIT_S),
         defer=None if ending.defer is None else sealed_deferral(vault, run_key, ending.defer),
@@ -125,6 +129,8 @@ def _add_result(row: _ReportRow, report: Report, result: bytes) -> None:
     row.secret = report.secret
     if (stored := checked_object(report.stored, row.epoch, "The result")) is not None:
         row.object, row.size, row.length = stored
+    if report.ending is not None and report.ending.length is not None:
+        row.length = checked_length(report.ending.length, "The result")
 
 
 def _check_event(change: AssetChange) -> None:
@@ -140,6 +146,13 @@ def _check_event(change: AssetChange) -> None:
         raise XComError(f"{what} {flaw}.")
     if len(msgspec.json.encode(change.extra)) > MAX_ASSET_EXTRA_BYTES:
         raise too_large(what, MAX_ASSET_EXTRA_BYTES)
+
+
+def checked_length(length: int | None, what: str) -> int | None:
+    """Raises :class:`XComError` for what is no number of elements."""
+    if length is not None and not 0 <= length <= _MAX_INT:
+        raise XComError(f"{what} cannot have {length:,} elements.")
+    return length
 
 
 def checked_object(stored: StoredObject | None, epoch: int, what: str) -> tuple[str, int, int | None] | None:

@@ -48,6 +48,7 @@ class Ending:
     reason: str | None = None  # for people; required when the outcome is not success
     error_types: list[str] = field(default_factory=list)  # qualified class names of the exception, most derived first
     result: bytes | None = None  # of a success: JSON of the return value, none of None; stored as XCom return_value
+    length: int | None = None  # elements of the result to map over, where its value does not show them
     delay_s: float | None = None  # until the next start of a rescheduled try; of a failed one that names a delay: until the next
     produced: list[AssetChange] = field(default_factory=list)  # of a success
     skip: list[int] = field(default_factory=list)  # of a success: indexes of the tasks that it skips

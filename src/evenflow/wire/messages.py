@@ -247,6 +247,7 @@ class XComPush(Message):
     value: bytes  # JSON; null if it is stored
     stored: StoredObject | None = None
     secret: bool = False  # it contains a secret that the try was given
+    length: int | None = None  # elements to map over, where the value does not show them
 
 
 class Progress(Message):

@@ -167,6 +167,10 @@ def main() -> dict[str, Any]:
         client.task_instances.succeed(ID, NOW, [], [], None)
         told["success"] = (api.tasks.ending.outcome, api.tasks.ending.skip)
         told["result"] = json.loads(api.tasks.ending.result or b"null")
+        told["lengths"] = [api.tasks.ending.length]
+        client.xcoms.set("d", "r", "t", "return_value", "s3://lake/a-list", mapped_length=3)
+        client.task_instances.succeed(ID, NOW, [], [], None)
+        told["lengths"].append(api.tasks.ending.length)
         client.task_instances.retry(ID, NOW, None, retry_delay_seconds=7.0)
         told["retry"] = (api.tasks.ending.outcome, api.tasks.ending.delay_s)
         client.task_instances.finish(ID, "failed", NOW, None)

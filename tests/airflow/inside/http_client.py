@@ -46,6 +46,7 @@ def main(url: str, token: str, id: uuid.UUID) -> dict[str, Any]:
     told["of another asset"] = status_of(lambda: client.asset_state_store.get("until", name="other"))
     told["unknown"] = status_of(lambda: client.variables.keys())
     client.variables.set("warehouse_password", "open-sesame", "why")
+    client.xcoms.set("sales", "r1", "extract", "return_value", "s3://lake/a-list", mapped_length=3)
     password = client.variables.get("warehouse_password").value
     client.xcoms.set("sales", "r1", "extract", "login", {"as": f"user:{password}"})
     client.xcoms.set("sales", "r1", "extract", "harmless", "user")

@@ -90,11 +90,14 @@ class HandlerChannel:
         sealed = self._await(self._read_draft()).get("question")
         return None if sealed is None else deferrals.opened_text(self._handlers.vault, self._call.of_try.run_key, sealed)
 
-    def set_result(self, value: bytes | None) -> None:
-        self._await(self._pushed(RETURN_VALUE, value or NULL))
+    def set_result(self, value: bytes | None, length: int | None = None) -> None:
+        self._await(self._pushed(RETURN_VALUE, value or NULL, length))
 
     def result(self) -> bytes | None:
         """Returns None: a result is stored when it is said."""
+        return None
+
+    def length(self) -> int | None:
         return None
 
     # -- in the event loop
@@ -141,15 +144,15 @@ class HandlerChannel:
             await self._learn(await asyncio.to_thread(lambda: texts_in(json.loads(found))))
         return found
 
-    async def _pushed(self, key: str, value: bytes) -> None:
+    async def _pushed(self, key: str, value: bytes, length: int | None = None) -> None:
         values, what = self._handlers.values, f"The XCom {key!r}"
         if len(value) > MAX_XCOM_BYTES:
             raise XComTooLarge(what, len(value), MAX_XCOM_BYTES)
         secret = await asyncio.to_thread((await self._given()).are_in, value)
-        message = XComPush(key=key, value=value, secret=secret)
+        message = XComPush(key=key, value=value, secret=secret, length=length)
         if values.is_large(value):
             stored = await values.store(self._call.of_try.epoch, value, what)
-            message = XComPush(key=key, value=NULL, stored=stored, secret=secret)
+            message = XComPush(key=key, value=NULL, stored=stored, secret=secret, length=length)
         try:
             await self._handlers.tries.push(self._of(message))
         except EvenflowError:

@@ -11,7 +11,7 @@ from evenflow.api.execution.endpoint import Call, try_over
 from evenflow.api.inbox import Inbox
 from evenflow.api.logs.store import Chunk, LogName, LogStore, writer_of
 from evenflow.api.refusals import CannotStore, Refused, too_large
-from evenflow.api.reports import checked_object, json_text, store
+from evenflow.api.reports import checked_length, checked_object, json_text, store
 from evenflow.api.tokens import Tokens, TriggerToken, TryToken
 from evenflow.api.vault import Vault
 from evenflow.api.versions import Versions
@@ -103,6 +103,7 @@ class TryRoutes:
                 key=message.key,
                 value=json_text(message.value, what),
                 secret=message.secret,
+                length=checked_length(message.length, what),
                 stored=checked_object(message.stored, call.of_try.epoch, what),
             ):
                 raise try_over()

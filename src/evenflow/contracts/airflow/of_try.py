@@ -33,10 +33,16 @@ class Draft(Protocol):
 
     def question(self) -> str | None: ...
 
-    def set_result(self, value: bytes | None) -> None: ...
+    def set_result(self, value: bytes | None, length: int | None = None) -> None:
+        """``length`` says how many elements it has to map over, where the value does not show it."""
+        ...
 
     def result(self) -> bytes | None:
         """Returns the result if it is to come with the ending; None if there is none, or if it is stored already."""
+        ...
+
+    def length(self) -> int | None:
+        """Returns the length of :meth:`result`."""
         ...
 
 
@@ -47,6 +53,7 @@ class DraftHere:
         self._skipped: list[int] = []
         self._question: str | None = None
         self._result: bytes | None = None
+        self._length: int | None = None
 
     def skip(self, tasks: Iterable[int]) -> None:
         self._skipped.extend(tasks)
@@ -60,11 +67,14 @@ class DraftHere:
     def question(self) -> str | None:
         return self._question
 
-    def set_result(self, value: bytes | None) -> None:
-        self._result = value
+    def set_result(self, value: bytes | None, length: int | None = None) -> None:
+        self._result, self._length = value, length
 
     def result(self) -> bytes | None:
         return self._result
+
+    def length(self) -> int | None:
+        return self._length
 
 
 @dataclass(frozen=True)

@@ -72,7 +72,9 @@ class TaskInstances:
         draft = self._of_try.draft
         match body["state"]:
             case "success":
-                self.ending = Ending(outcome="success", result=draft.result(), produced=_produced(body), skip=draft.skipped())
+                self.ending = Ending(
+                    outcome="success", result=draft.result(), length=draft.length(), produced=_produced(body), skip=draft.skipped()
+                )
             case "skipped":
                 self.ending = Ending(outcome="skipped", reason="The task has skipped itself.")
             case "up_for_retry":

@@ -9,6 +9,7 @@ from evenflow.contracts.airflow.answers import ExecutionAnswer, found, missing, 
 from evenflow.contracts.airflow.of_try import AirflowTry
 from evenflow.core.links import is_web_link
 from evenflow.core.model import UNMAPPED
+from evenflow.sdk.xcom import mapped_length
 from evenflow.sdk.xcomarg import RETURN_VALUE
 
 _CLASS, _DATA = "__classname__", "__data__"  # the SDK's form of values that JSON lacks
@@ -24,8 +25,9 @@ class AirflowXComs:
         if not self._of_try.is_own(dag_id, run_id, task_id):
             return refused(403, "forbidden", f"A task can push XComs of its own alone, not of {dag_id}.{task_id}.")
         if key == RETURN_VALUE:
-            text = None if body is None else json.dumps(_mappable(body, query), separators=(",", ":")).encode()
-            self._of_try.draft.set_result(text)
+            value = _mappable(body, query)
+            text = None if value is None else json.dumps(value, separators=(",", ":")).encode()
+            self._of_try.draft.set_result(text, _hidden_length(value, query.get("mapped_length")))
         else:
             self._of_try.channel.xcom_push(key, _mappable(body, query))
             name = self._of_try.link_names.get(key)
@@ -99,6 +101,14 @@ class AirflowXComs:
             return False, None
         other = None if run_id == context.run_id else run_id
         return self._of_try.channel.xcom_pull(task_id, key, map_index, other)
+
+
+def _hidden_length(value: Any, told: str | None) -> int | None:
+    """Returns the number of elements that the client says, if it is another one than that of the value: a backend of XComs may put
+    a list elsewhere, or into another form.
+    """
+    length = None if told is None else int(told)
+    return None if length == mapped_length(value) else length
 
 
 def _mappable(value: Any, query: dict[str, Any]) -> Any:

@@ -22,12 +22,15 @@ async def push(
     value: str,
     secret: bool = False,
     stored: tuple[str, int, int | None] | None = None,
+    length: int | None = None,
 ) -> bool:
-    """Whether the try still runs and so the value was stored; ``stored`` is (name, bytes, elements) of one in object storage.
+    """Whether the try still runs and so the value was stored; ``stored`` is (name, bytes, elements) of one in object storage, and
+    ``length`` says the elements of a value that does not show them.
 
     Raises :class:`XComError` when it is not JSON for the database.
     """
-    name, size, length = stored or (None, None, None)
+    name, size, of_object = stored or (None, None, None)
+    length = of_object if length is None else length
     names = {"epoch": epoch, "key": key, "value": value, "secret": secret, "object": name, "size": size, "length": length}
     try:
         row = await (await conn.execute(sql("xcom/push"), names, prepare=True)).fetchone()

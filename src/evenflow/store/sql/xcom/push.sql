@@ -6,8 +6,7 @@ with current as (
     for key share of dispatch
 )
 insert into xcom (run_key, task_index, map_index, key, value, length, epoch, secret, object, size)
-select run_key, task_index, map_index, %(key)s, value, case when %(object)s::text is null then result_length(value)
-    else %(length)s::int end,
+select run_key, task_index, map_index, %(key)s, value, coalesce(%(length)s::int, result_length(value)),
        epoch, %(secret)s, %(object)s, %(size)s
 from current
 {{replaces_xcom}}
