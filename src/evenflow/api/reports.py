@@ -149,7 +149,7 @@ def _check_event(change: AssetChange) -> None:
 
 
 def checked_length(length: int | None, what: str) -> int | None:
-    """Raises :class:`XComError` for what is no number of elements."""
+    """Raises :class:`XComError` for an impossible number of elements."""
     if length is not None and not 0 <= length <= _MAX_INT:
         raise XComError(f"{what} cannot have {length:,} elements.")
     return length
