@@ -17,6 +17,7 @@ from evenflow.api import observations as seen
 from evenflow.api.app import application
 from evenflow.api.claims import Claims
 from evenflow.api.edge.web import WebServer
+from evenflow.api.execution.app import execution_routes
 from evenflow.api.garbage import delete_garbage
 from evenflow.api.judge import Judge
 from evenflow.api.keys import check_keys
@@ -25,6 +26,8 @@ from evenflow.api.lineage import LineageSender
 from evenflow.api.logs.objects import open_logs
 from evenflow.api.metrics import system_metrics
 from evenflow.api.probes import Probes
+from evenflow.api.rest.app import rest_application
+from evenflow.api.rest.context import ApiContext
 from evenflow.api.secret_stores.lookup import open_stores
 from evenflow.api.streams.streams import Streams
 from evenflow.api.token_watch import ServerWatch, TokenWatch, read_keys
@@ -129,7 +132,7 @@ class ApiService(Service):
             triggers.hold(keys.quiet_s)
         self._streams = streams = Streams(pool, self._logs)
         await self._listen(watch)
-        app = application(
+        execution = execution_routes(
             pool,
             reports=reports,
             beats=beats,
@@ -142,15 +145,22 @@ class ApiService(Service):
             stores=self._stores,
             judge=self._judge,
             storage=self._storage,
-            service_health=self.health,
+        )
+        context = ApiContext(
+            pool=pool,
+            tokens=tokens,
+            logs=self._logs,
+            vault=self._vault,
+            stores=self._stores,
+            judge=self._judge,
+            health=self.health,
             probes=self._probes,
-            trail=trail,
             streams=streams,
             traced=traced,
             identities=self._identities(),
-            metrics_token=self._metrics_token,
-            requests_each=self._requests_each,
         )
+        rest = rest_application(context, metrics_token=self._metrics_token, requests_each=self._requests_each)
+        app = application(execution, rest, trail, self.health.meter)
         self._measure(pool, probing, claims, triggers)
         self._web = WebServer(app, host=self._host, port=self.port, listener=self._listener, proxies=self._proxies, tls=self._tls)
         self._opened.push_async_callback(self._web.stop)

@@ -16,11 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from evenflow.api import limits
 from evenflow.api.bodies import header
-from evenflow.api.judge import Judge
-from evenflow.api.kept import SharedAnswers
-from evenflow.api.logs.store import LogStore
 from evenflow.api.paces import Paces
-from evenflow.api.probes import Probes
 from evenflow.api.refusals import UNREAD, HttpRefusal, Refused, refusal, request_id, too_large
 from evenflow.api.rest import (
     approvals,
@@ -54,26 +50,18 @@ from evenflow.api.rest import (
     versions,
     xcoms,
 )
-from evenflow.api.rest.context import ApiContext, Exports, actor
+from evenflow.api.rest.context import ApiContext, actor
 from evenflow.api.rest.etags import Tagged
-from evenflow.api.rest.passwords import Passwords
 from evenflow.api.rest.routes import GuardedRoute, Responses
-from evenflow.api.secret_stores.lookup import SecretStores
-from evenflow.api.sessions import LoginLimit, caller, check_same_origin
-from evenflow.api.streams.streams import Streams
-from evenflow.api.tokens import Tokens
-from evenflow.api.vault import Vault
+from evenflow.api.sessions import caller, check_same_origin
 from evenflow.api.watching import WATCHED, Watchers
 from evenflow.contracts.rest import PREFIX
 from evenflow.contracts.rest.problems import MEDIA_TYPE, PATH, TITLES, Problem
 from evenflow.contracts.rest.record import NAME_RULE
 from evenflow.core.likeness import did_you_mean
-from evenflow.core.tracing import TracedRuns
-from evenflow.store.db.connect import AsyncPool
-from evenflow.telemetry.health import HealthMonitor
 
 if TYPE_CHECKING:
-    from evenflow.api.identities import Identities
+    pass
 
 DESCRIPTION = f"{PREFIX}/openapi.json"  # of REST itself, for everyone
 DOOR = f"{PREFIX}/session"  # where a browser logs in
@@ -104,40 +92,8 @@ _PROBLEM = {MEDIA_TYPE: {"schema": {"$ref": f"#/components/schemas/{Problem.__na
 _REFUSED: Responses = {status: {"description": text, "content": _PROBLEM} for status, text in _ERRORS.items()}
 
 
-def rest_application(
-    pool: AsyncPool,
-    *,
-    tokens: Tokens,
-    log_store: LogStore,
-    vault: Vault,
-    stores: SecretStores,
-    judge: Judge,
-    service_health: HealthMonitor,
-    probes: Probes,
-    streams: Streams,
-    traced: TracedRuns | None = None,
-    identities: Identities | None = None,
-    metrics_token: str = "",
-    requests_each: float = limits.REQUESTS_EACH,
-) -> ASGIApp:
-    context = ApiContext(
-        pool,
-        tokens,
-        log_store,
-        vault,
-        stores,
-        judge,
-        service_health,
-        probes,
-        LoginLimit(),
-        Passwords(),
-        streams,
-        Exports(),
-        SharedAnswers(),
-        traced,
-        identities,
-    )
-    watchers, paces = Watchers(tokens, metrics_token), Paces(requests_each)
+def rest_application(context: ApiContext, *, metrics_token: str = "", requests_each: float = limits.REQUESTS_EACH) -> ASGIApp:
+    watchers, paces = Watchers(context.tokens, metrics_token), Paces(requests_each)
     app = described_rest()
 
     async def application(scope: Scope, receive: Receive, send: Send) -> None:

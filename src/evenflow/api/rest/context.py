@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, cast
 
 from fastapi import Depends, Query, Request, Security
@@ -59,8 +59,10 @@ class Exports:
             self._count -= 1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ApiContext:
+    """What routes have beside their request."""
+
     pool: AsyncPool
     tokens: Tokens
     logs: LogStore
@@ -69,13 +71,13 @@ class ApiContext:
     judge: Judge
     health: HealthMonitor
     probes: Probes
-    logins: LoginLimit
-    passwords: Passwords
     streams: Streams
-    exports: Exports
-    shared: SharedAnswers[list[Message]]
     traced: TracedRuns | None = None  # none: traces are not told
     identities: Identities | None = None  # none: people have passwords alone
+    logins: LoginLimit = field(default_factory=LoginLimit)
+    passwords: Passwords = field(default_factory=Passwords)
+    exports: Exports = field(default_factory=Exports)
+    shared: SharedAnswers[list[Message]] = field(default_factory=SharedAnswers)
 
 
 def context(request: Request) -> ApiContext:
