@@ -7,8 +7,10 @@ MAKEFLAGS += --no-print-directory
 unexport PYTHONDONTWRITEBYTECODE  # each of Evenflow's processes would compile all its modules anew: seconds of CPU
 
 BIN := .venv/bin
-# Processes that run tests side by side: while one waits for what has to come true, the others use the processors.
+# Processes that run tests side by side: while one waits for what has to come true, the others use the processors. Tests of whole
+# systems wait more.
 WORKERS ?= $(shell echo $$(($$(nproc) * 3 / 2)))
+SYSTEM_WORKERS ?= $(shell echo $$(($$(nproc) * 2)))
 SEEDS ?= 100      # scenarios of `make chaos`; ARGS="--first 17" begins with that seed
 SHAPE ?= b_i      # what `make bench` runs; bench/README.md lists the shapes
 LONGEST ?= 2      # seconds that a test of `make test` may take where nothing else wants the processors; tests/README.md
@@ -38,7 +40,7 @@ test: setup  ## Run checks and, beside them, the tests that need no whole system
 test-system: setup  ## Run the tests of whole systems: fleets, executors with their brokers, Spark, long explorations
 	@scripts/setup --brokers --browser --airflow
 	@failed=0; \
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "system and not slow and not alone" --keep-durations system $(ARGS) || [[ $$? == 5 ]] || failed=1; \
+	$(BIN)/python -m pytest -n $(SYSTEM_WORKERS) --dist loadgroup -m "system and not slow and not alone" --keep-durations system $(ARGS) || [[ $$? == 5 ]] || failed=1; \
 	$(BIN)/python -m pytest -m "system and not slow and alone" $(ARGS) || [[ $$? == 5 ]] || failed=1; \
 	exit $$failed  # 5: none of those that ARGS chooses is such a test
 

@@ -30,8 +30,6 @@ from spark_chaos_verdicts import ORPHAN_S, ChaosRun, append_verdict, read_verdic
 
 from evenflow.client.rest import RestClient
 from evenflow.errors import ApiRefused
-from evenflow.spark.class_data import use_archive
-from evenflow.spark.java import find_java
 from tests.running import RunningEvenflow, running_evenflow
 from tests.spark.servers import Cluster, recovering_cluster
 
@@ -58,7 +56,7 @@ def run(*, runs: int, first: int = 0, results: Path | None = None) -> Iterator[d
     began = time.monotonic()
     with (
         tempfile.TemporaryDirectory(prefix="spark-chaos-", ignore_cleanup_errors=True) as folder,
-        recovering_cluster(Path(folder), workers=2, cores=CORES, java_options=_java_options()) as (cluster, kill_master),
+        recovering_cluster(Path(folder), workers=2, cores=CORES, java_options=SHORT_LIVED) as (cluster, kill_master),
     ):
         base = Path(folder, "evidence")
         with running_evenflow(None, "--spark-connect", **_connections(cluster, base)) as system:
@@ -66,11 +64,6 @@ def run(*, runs: int, first: int = 0, results: Path | None = None) -> Iterator[d
             asyncio.run(series.all(range(first, first + runs)))
             judged = read_verdicts(series.results)
     yield {**summed(judged), "part_s": round(time.monotonic() - began), "load": load()}
-
-
-def _java_options() -> str:
-    """A JVM that lives for seconds has nothing of a second compiler, and much of a class archive."""
-    return " ".join([SHORT_LIVED, *use_archive(find_java()).values()])
 
 
 def _connections(cluster: Cluster, base: Path) -> dict[str, Any]:

@@ -54,6 +54,7 @@ _ROOM = 2 << 30  # a few processes make plans for millions of rows
 _SYSTEMS = frozenset({"evenflow_up", "fleet", "lines", "schedulers", "spark"})
 _LASTING = _SYSTEMS | {"system", "slow"}
 _ONE_AT_A_TIME = ("evenflow_up", "lines", "spark")
+_OF_SPARK = Path(__file__).parent / "spark"  # its tests are one group, other tests with Spark another: in one they would end last
 _LASTING_S = 600  # what each of their tests may take that says nothing else: minutes, on a busy machine
 
 # JVMs that live for seconds: to compile thoroughly what runs so briefly takes longer than to run it.
@@ -90,7 +91,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("system")
         for system in _ONE_AT_A_TIME:
             if system in needed:
-                item.add_marker(pytest.mark.xdist_group(system))
+                elsewhere = system == "spark" and not item.path.is_relative_to(_OF_SPARK)
+                item.add_marker(pytest.mark.xdist_group("spark elsewhere" if elsewhere else system))
         if needed & _LASTING and "timeout" not in needed:
             item.add_marker(pytest.mark.timeout(_LASTING_S))
 

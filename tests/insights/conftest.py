@@ -27,8 +27,6 @@ FEW_ROWS = {
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
     """Its JVM ends with it: others in this process are to have theirs, with their own options."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-        with session_for(LOCAL, app_name="marts", conf=FEW_ROWS, progress=lambda *_: None) as session:
-            yield session
-        end_jvm()
+    with session_for(LOCAL, app_name="marts", conf=FEW_ROWS, progress=lambda *_: None) as session:
+        yield session
+    end_jvm()
