@@ -13,6 +13,8 @@ from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+from starlette.types import ASGIApp
+
 from evenflow.api import observations as seen
 from evenflow.api.app import application
 from evenflow.api.claims import Claims
@@ -132,35 +134,7 @@ class ApiService(Service):
             triggers.hold(keys.quiet_s)
         self._streams = streams = Streams(pool, self._logs)
         await self._listen(watch)
-        execution = execution_routes(
-            pool,
-            reports=reports,
-            beats=beats,
-            tokens=tokens,
-            versions=versions,
-            claims=claims,
-            trigger_claims=triggers,
-            logs=self._logs,
-            vault=self._vault,
-            stores=self._stores,
-            judge=self._judge,
-            storage=self._storage,
-        )
-        context = ApiContext(
-            pool=pool,
-            tokens=tokens,
-            logs=self._logs,
-            vault=self._vault,
-            stores=self._stores,
-            judge=self._judge,
-            health=self.health,
-            probes=self._probes,
-            streams=streams,
-            traced=traced,
-            identities=self._identities(),
-        )
-        rest = rest_application(context, metrics_token=self._metrics_token, requests_each=self._requests_each)
-        app = application(execution, rest, trail, self.health.meter)
+        app = self._application(reports, beats, tokens, versions, traced)
         self._measure(pool, probing, claims, triggers)
         self._web = WebServer(app, host=self._host, port=self.port, listener=self._listener, proxies=self._proxies, tls=self._tls)
         self._opened.push_async_callback(self._web.stop)
@@ -183,6 +157,39 @@ class ApiService(Service):
             "logs": self._logs.tidy(),
             "garbage": delete_garbage(pool, self._storage, self._logs),
         }
+
+    def _application(
+        self, reports: AsyncPool, beats: AsyncPool, tokens: Tokens, versions: Versions, traced: TracedRuns | None
+    ) -> ASGIApp:
+        execution = execution_routes(
+            self._pool,
+            reports=reports,
+            beats=beats,
+            tokens=tokens,
+            versions=versions,
+            claims=self._claims,
+            trigger_claims=self._triggers,
+            logs=self._logs,
+            vault=self._vault,
+            stores=self._stores,
+            judge=self._judge,
+            storage=self._storage,
+        )
+        context = ApiContext(
+            pool=self._pool,
+            tokens=tokens,
+            logs=self._logs,
+            vault=self._vault,
+            stores=self._stores,
+            judge=self._judge,
+            health=self.health,
+            probes=self._probes,
+            streams=self._streams,
+            traced=traced,
+            identities=self._identities(),
+        )
+        rest = rest_application(context, metrics_token=self._metrics_token, requests_each=self._requests_each)
+        return application(execution, rest, self._trail, self.health.meter)
 
     def _identities(self) -> Identities | None:
         if self._provider is None:

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from evenflow.core.model import DagSpec, TaskSpec
-from evenflow.scheduler.duties.notifications import notify_by_rules
+from evenflow.scheduler.duties import notify_by_rules
 from evenflow.store.db.connect import connect
 from evenflow.store.db.sql import sql
 from evenflow.store.scheduling import notifications

@@ -5,24 +5,26 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
-from typing import Literal
+from typing import Any, Literal
+
+import msgspec
 
 from evenflow.api import limits
 from evenflow.api import observations as seen
 from evenflow.api.claims import Claims
-from evenflow.api.execution.details import served
 from evenflow.api.execution.endpoint import Call
 from evenflow.api.refusals import Forbidden, Refused
 from evenflow.api.tokens import Tokens
 from evenflow.api.watching import checked_detail
 from evenflow.core.limits import BEAT_S, LEASE_S, MAX_NAME_CHARS
+from evenflow.core.service import UserCodeKind
 from evenflow.errors import StaleEpoch
 from evenflow.killpoints import KillPoint, reached
 from evenflow.store.db.connect import AsyncConn, AsyncPool
 from evenflow.store.db.notify import INBOX, wake_async
 from evenflow.store.serving import dispatch, events, executors, launches, services, triggers
 from evenflow.telemetry.observing import observe
-from evenflow.wire.messages import Beat, BeatAnswer, Register, Registered
+from evenflow.wire.messages import DETAILS, Beat, BeatAnswer, ProcessorDetail, Register, Registered
 from evenflow.wire.versions import OURS, Spoken
 
 
@@ -37,7 +39,7 @@ class ServiceRoutes:
         _check_names(message)
         if (own := call.of_fleet.worker) and message.name != own:
             raise Forbidden(f"This worker's token is for {own!r}, and cannot register {message.name!r}.")
-        queues = served(message.kind, message.detail)
+        queues = _served(message.kind, message.detail)
         call.within_scope(queues)
         wire = _agreed(message)
         async with self._pool.connection() as conn:
@@ -67,7 +69,7 @@ class ServiceRoutes:
         if len(message.epochs) > limits.LISTED_EPOCHS:
             listed, most = len(message.epochs), limits.LISTED_EPOCHS
             raise Refused(413, "too_large", f"A beat lists {listed:,} tries or triggers; the limit is {most:,}.")
-        call.within_scope(served(kind, message.detail))
+        call.within_scope(_served(kind, message.detail))
         async with self._beats.connection() as conn:
             if kind == "worker" and message.state == "stopped":
                 return await _leave(conn, service_id, message)
@@ -179,3 +181,14 @@ def _agreed(who: Register) -> int:
             f"{version('evenflow')}) speaks {OURS}. {cure}",
         )
     return wire
+
+
+def _served(kind: UserCodeKind, detail: Mapping[str, Any]) -> list[str]:
+    """Returns the queues, or bundles, that the service says it serves. Raises :class:`Refused` for what cannot be read:
+    autoscalers, schedulers and pages read what all services say in one statement, so a value of another type would harm all.
+    """
+    try:
+        said = msgspec.convert(dict(detail), DETAILS[kind])
+    except msgspec.ValidationError as error:
+        raise Refused(422, "bad_value", f"A {kind} says of itself what is none of its values: {error}.") from None
+    return [bundle.name for bundle in said.bundles] if isinstance(said, ProcessorDetail) else said.queues

@@ -15,7 +15,6 @@ from evenflow.scheduler.database import Fitness
 from evenflow.scheduler.duties.agenda import Duty
 from evenflow.scheduler.duties.audit import Sweep, Watchdog
 from evenflow.scheduler.duties.leases import give_up_hung, watch_leases
-from evenflow.scheduler.duties.notifications import notify_by_rules
 from evenflow.scheduler.duties.partitions import make_history_partitions
 from evenflow.scheduler.duties.retention import (
     OldRuns,
@@ -31,7 +30,7 @@ from evenflow.scheduler.turn_metrics import LOOK_S, Contention
 from evenflow.store.db import sessions
 from evenflow.store.db.notify import INBOX
 from evenflow.store.db.rows import Conn
-from evenflow.store.scheduling import drains, inbox, leases
+from evenflow.store.scheduling import drains, inbox, leases, notifications
 from evenflow.store.serving import callbacks
 from evenflow.telemetry.health import HealthMonitor
 from evenflow.telemetry.observing import observe
@@ -50,6 +49,16 @@ class Orphans:
         reports, self._since = inbox.delete_orphans(conn, self._since)
         if reports > 0:
             observe(seen.orphans_dropped(reports))
+
+
+def notify_by_rules(conn: Conn) -> None:
+    """Makes callbacks of what notification rules are for. It reads history, as open pages do: turns do nothing for rules.
+
+    One scheduler looks at a time. What it has seen and the callbacks that this made are one transaction, so each event calls once
+    for each rule, whichever scheduler dies when.
+    """
+    if notifications.call(conn):
+        inbox.notify(conn, INBOX)
 
 
 def end_deaf_sessions(conn: Conn) -> None:
