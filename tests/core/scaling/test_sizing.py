@@ -59,6 +59,20 @@ def test_rates_up_and_down_are_apart() -> None:
     assert [sizes[at] for at in (0, 59, 60, 119, 120)] == [3, 3, 1, 1, 0]
 
 
+def test_a_clock_that_is_set_back_holds_no_fleet() -> None:
+    """What moved in a time that is to come again counts for a minute from now on, or a fleet would wait for that time."""
+    policy = ScalingPolicy(min=0, max=20, slots=10, up_after=0, down_after=10, up_rate=6)
+    history, size, sizes = LoadHistory(), 0, []
+    for at in (3_600.0, 3_601.0, 10.0, 69.0, 71.0):
+        history.add(Look(at=at, running=0, waiting=200, replicas=size), policy)
+        if by := decide(history, policy).replicas - size:
+            history.moved(at, by)
+        size += by
+        sizes.append(size)
+    assert sizes == [6, 6, 6, 6, 12]
+    assert [look.at for look in history.looks] == [69.0, 71.0]
+
+
 def test_a_gap_in_what_was_seen_proves_nothing() -> None:
     """R-AS3: who takes over does not shrink a fleet by what another saw before nobody looked."""
     history = LoadHistory()

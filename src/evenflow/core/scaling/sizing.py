@@ -80,6 +80,10 @@ class LoadHistory:
     moves: deque[tuple[float, int]] = field(default_factory=deque)  # when, and by how many replicas
 
     def add(self, look: Look, policy: ScalingPolicy) -> None:
+        """After a clock was set back, looks begin anew, and moves count as of now."""
+        if self.looks and look.at < self.looks[-1].at:
+            self.looks.clear()
+            self.moves = deque((min(at, look.at), by) for at, by in self.moves)
         self.looks.append(look)
         reach = max(policy.up_after, policy.down_after) + GAP_S
         while self.looks[0].at < look.at - reach:
