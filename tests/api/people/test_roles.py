@@ -52,6 +52,7 @@ NEEDED: dict[Role | None, str] = {
         GET /api/v1/dags/{dag_id}/diff
         GET /api/v1/dags/{dag_id}/grid
         GET /api/v1/dags/{dag_id}/runs/{run_id}
+        GET /api/v1/dags/{dag_id}/runs/{run_id}/cancel
         GET /api/v1/dags/{dag_id}/runs/{run_id}/events
         GET /api/v1/dags/{dag_id}/runs/{run_id}/task-counts
         GET /api/v1/dags/{dag_id}/runs/{run_id}/tasks

@@ -221,14 +221,16 @@ function Following({ pool, slots }: { pool: Schemas["Pool"]; slots: number }) {
 
 function Would({ plan, pool }: { plan: Schemas["Plan"]; pool: string }) {
   const here = plan.starts.filter((lane) => lane.pool === pool);
-  const waits = plan.blocked.filter((one) => one.by?.limit === "pool" && one.by.name === pool).reduce((sum, one) => sum + one.tasks, 0);
   return (
-    <p className="quiet">
-      {plan.starting
-        ? `${counted(plan.starting, "task")} would start at once${here.length ? `, here first ${here.map((lane) => `${lane.tasks.map((task) => (task.count > 1 ? `${task.task_id} × ${count(task.count)}` : task.task_id)).join(", ")} of ${lane.dag_id}`).join("; ")}` : ""}. `
-        : "Nothing would start at once. "}
-      {waits ? `${counted(waits, "task")}${plan.counted ? "" : " or more"} would still wait for this pool.` : "No task would wait for this pool."}
-    </p>
+    <>
+      <p className="quiet">
+        {plan.starting
+          ? `${counted(plan.starting, "task")} would start at once${here.length ? `, here first ${here.map((lane) => `${lane.tasks.map((task) => (task.count > 1 ? `${task.task_id} × ${count(task.count)}` : task.task_id)).join(", ")} of ${lane.dag_id}`).join("; ")}` : ""}.`
+          : "Nothing would start at once."}
+      </p>
+      <h3>What would still wait{plan.counted ? "" : ", at least"}</h3>
+      <Blocked plan={plan} />
+    </>
   );
 }
 

@@ -111,7 +111,7 @@ function DagRow({ dag }: { dag: Schemas["DagSummary"] }) {
         <Strip dagId={dag.dag_id} runs={dag.recent_runs} />
       </td>
       <td data-label="Schedule">{dag.schedule ?? <span className="quiet">when triggered</span>}</td>
-      <td data-label="Next">{dag.is_paused ? <span className="quiet">{dag.service_state}</span> : dag.next_run_at ? <Time at={dag.next_run_at} /> : <span className="quiet">–</span>}</td>
+      <td data-label="Next" className={dag.is_paused || dag.next_run_at ? undefined : "nothing"}>{dag.is_paused ? <span className="quiet">{dag.service_state}</span> : dag.next_run_at ? <Time at={dag.next_run_at} /> : <span className="quiet">–</span>}</td>
       <td className="right">
         {whyNot === null ? (
           <Link to="/dags/$dagId" params={{ dagId: dag.dag_id }} search={{ trigger: true }} className="button" aria-label={`Trigger ${dag.display_name}`}>

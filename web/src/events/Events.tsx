@@ -3,6 +3,7 @@ import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import type { Schemas } from "../api/client";
 import { eventsQuery } from "../api/queries";
 import { useTitle } from "../app/title";
+import { Detail } from "../parts/Detail";
 import { usePages } from "../parts/paging";
 import { Command, Empty, Found } from "../parts/parts";
 import { Table } from "../parts/Table";
@@ -91,25 +92,3 @@ function Of({ event }: { event: Event }) {
   if (event.action.startsWith("pool.")) return <Link to="/capacity">{event.object}</Link>;
   return event.object;
 }
-
-/** What was before and is after stands side by side; anything else as it was told. */
-function Detail({ detail }: { detail: Event["detail"] }) {
-  if (!detail) return null;
-  const { before, after, ...rest } = detail;
-  return (
-    <>
-      {(before !== undefined || after !== undefined) && (
-        <code>
-          {shown(before)} → {shown(after)}
-        </code>
-      )}{" "}
-      {Object.entries(rest).map(([name, value]) => (
-        <span key={name} className="pair-of">
-          <span className="quiet">{name.replaceAll("_", " ")}</span> <code>{shown(value)}</code>
-        </span>
-      ))}
-    </>
-  );
-}
-
-const shown = (value: unknown) => (value === undefined || value === null ? "nothing" : typeof value === "string" ? value : JSON.stringify(value));

@@ -48,13 +48,17 @@ function useDone(close: () => void) {
 
 function Cancel({ scope, close }: { scope: Scope; close: () => void }) {
   const names = { dag_id: scope.dagId, run_id: scope.runId };
-  const act = (dryRun: boolean) => ask("post", "/api/v1/dags/{dag_id}/runs/{run_id}/cancel", { names, body: { dry_run: dryRun } });
-  const preview = useQuery({ queryKey: ["preview", "cancel", scope], queryFn: () => act(true), gcTime: 0, retry: false });
-  const cancel = useMutation({ mutationFn: () => act(false), onSuccess: useDone(close) });
+  const preview = useQuery({
+    queryKey: ["preview", "cancel", scope],
+    queryFn: ({ signal }) => ask("get", "/api/v1/dags/{dag_id}/runs/{run_id}/cancel", { names, signal }),
+    gcTime: 0,
+    retry: false,
+  });
+  const cancel = useMutation({ mutationFn: () => ask("post", "/api/v1/dags/{dag_id}/runs/{run_id}/cancel", { names }), onSuccess: useDone(close) });
   return (
     <>
       <p>Nothing of the run starts any more, what runs of it is killed, and then it fails.</p>
-      <Found of={preview}>{(would) => <p aria-live="polite">{would.effect?.told}</p>}</Found>
+      <Found of={preview}>{(would) => <p aria-live="polite">{would.told}</p>}</Found>
       <Command text={`evenflow runs cancel ${quoted(scope.dagId)} ${quoted(scope.runId)}`} />
       {cancel.error && <Trouble error={cancel.error} />}
       <footer>

@@ -6,6 +6,7 @@ import { linksQuery, namesOf, renderedQuery, runQuery, sparkUiQuery, taskEventsQ
 import { useTitle } from "../app/title";
 import { Allowed } from "../parts/Allowed";
 import { usePages } from "../parts/paging";
+import { Detail } from "../parts/Detail";
 import { Empty, Found, Meter } from "../parts/parts";
 import { StateMark, StateName, stateWord } from "../parts/states";
 import { Time, Took } from "../parts/time";
@@ -266,7 +267,7 @@ function Events({ of }: { of: InstanceName }) {
                   </td>
                   <td className="right number" data-label="Try">{event.try_number || ""}</td>
                   <td data-label="Who">{event.actor}</td>
-                  <td className="wide">{event.detail && <code>{JSON.stringify(event.detail)}</code>}</td>
+                  <td className="wide"><Detail detail={event.detail} /></td>
                 </tr>
               ))}
             </tbody>

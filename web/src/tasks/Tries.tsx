@@ -32,6 +32,28 @@ export function Tries({ of }: { of: InstanceName }) {
   );
 }
 
+// What ended a segment; moves that have no words here are told by their names.
+const THEN: Record<string, string> = {
+  ready: "could start",
+  grant: "sent to a worker",
+  start: "began",
+  succeed: "succeeded",
+  fail: "failed",
+  retry: "failed, with a try left",
+  skip: "skipped",
+  requeue: "sent again",
+  elsewhere: "sent to its other queue",
+  defer: "waits for a trigger",
+  resume: "resumed",
+  ordinary_resume: "resumes in its turn",
+  reschedule: "looks again later",
+  cancel: "cancelled",
+  clear: "cleared",
+  mark_success: "marked success",
+  mark_failed: "marked failed",
+  mark_skipped: "marked skipped",
+};
+
 /** What a segment is, in a word. */
 export const segmentWord = (of: Pick<Segment, "state" | "begun_by">) => (of.state === "running" && of.begun_by === "resume" ? "resumed" : stateWord(of.state));
 
@@ -70,7 +92,7 @@ function OfTry({ of }: { of: Try }) {
           { name: "Began", cell: ({ part }) => <Time at={part.began_at} as="moment" /> },
           { name: "Took", as: "right", cell: ({ part }) => <Took seconds={part.took_s} running={!part.ended_at} /> },
           { name: "Worker", as: "name", cell: ({ part }) => part.worker },
-          { name: "Then", as: "name", cell: ({ part }) => part.ended_by?.replaceAll("_", " ") ?? <span className="live">so far</span> },
+          { name: "Then", as: "name", cell: ({ part }) => (part.ended_by && (THEN[part.ended_by] ?? part.ended_by.replaceAll("_", " "))) || <span className="live">so far</span> },
           { name: "Why", as: "widest", cell: ({ part }) => (part.reason === of.reason ? null : part.reason) ?? (part.trigger && <span className="quiet">waits for {part.trigger}</span>) },
         ]}
       />

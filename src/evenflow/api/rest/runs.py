@@ -24,11 +24,9 @@ from evenflow.contracts.rest.queries import GridQuery, RunQuery, TaskQuery
 from evenflow.contracts.rest.record import Page
 from evenflow.contracts.rest.runs import (
     Calendar,
-    CancelledRun,
     CancelledRuns,
     CancelRequest,
     Grid,
-    RunCancelRequest,
     RunChange,
     RunDetail,
     RunRequest,
@@ -187,19 +185,27 @@ async def count_by_task(conn: Connection, dag_id: str, run_id: str) -> TaskCount
     return TaskCounts(tasks=await views.count_by_task(conn, run["run_key"]))
 
 
+@routes.get("/dags/{dag_id}/runs/{run_id}/cancel", Role.VIEWER)
+async def preview_cancel(conn: Connection, dag_id: str, run_id: str) -> Effect:
+    """What a cancel of a run would touch. A question of its own: an API that does not know it refuses, and cancels nothing."""
+    return await _cancelled(conn, [(await _unfinished(conn, dag_id, run_id))["run_key"]])
+
+
 @routes.post("/dags/{dag_id}/runs/{run_id}/cancel", Role.AUTHOR, status_code=202)
-async def cancel_run(
-    conn: Connection, actor: Actor, dag_id: str, run_id: str, request: RunCancelRequest | None = None
-) -> CancelledRun:
+async def cancel_run(conn: Connection, actor: Actor, dag_id: str, run_id: str) -> RunSummary:
     """Asks for the end of a run: nothing of it starts any more, running tries are killed, then it fails."""
+    run = await _unfinished(conn, dag_id, run_id)
+    async with events.recorded(conn, actor, "run.cancel", f"{dag_id}/{run_id}"):
+        await dags.request_cancel(conn, [run["run_key"]], actor=actor)
+    return RunSummary.model_validate(run)
+
+
+async def _unfinished(conn: AsyncConn, dag_id: str, run_id: str) -> Row:
+    """Raises :class:`DagNotFound`, and refuses a run that has ended."""
     run = await found_run(conn, dag_id, run_id)
     if run["state"] in RUN_FINISHED:
         raise Refused(409, "run_finished", f"The run {run_id!r} of DAG {dag_id!r} has ended already: {run['state']}.")
-    effect = await _cancelled(conn, [run["run_key"]])
-    if request is None or not request.dry_run:
-        async with events.recorded(conn, actor, "run.cancel", f"{dag_id}/{run_id}"):
-            await dags.request_cancel(conn, [run["run_key"]], actor=actor)
-    return CancelledRun.model_validate({**run, "effect": effect})
+    return run
 
 
 async def _cancelled(conn: AsyncConn, run_keys: Sequence[int]) -> Effect:

@@ -197,10 +197,12 @@ async def cancel(
     if state is not None:
         raise ParamError(f"--state goes with --all. Type: evenflow runs cancel {dag} --all --state {state}")
     async with remote() as client:
-        run = await client.cancel_run(*await named_run(client, dag, run_id), dry_run=dry_run)
-    return Reply(
-        run, f"{run.run_id} {'would be' if dry_run else 'is being'} cancelled. {run.effect.told if run.effect else ''}".strip()
-    )
+        named = await named_run(client, dag, run_id)
+        touched = await client.preview_cancel(*named)
+        if dry_run:
+            return Reply(touched, f"{named[1]} would be cancelled. {touched.told}")
+        run = await client.cancel_run(*named)
+    return Reply(run, f"{run.run_id} is being cancelled. {touched.told}")
 
 
 async def _cancel_all(

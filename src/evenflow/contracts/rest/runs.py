@@ -28,10 +28,6 @@ class RunChange(Request):
     note: Note | None = Field(description="Null takes it away.")
 
 
-class RunCancelRequest(Request):
-    dry_run: bool = Field(default=False, description="Only say what would be touched.")
-
-
 class CancelRequest(Request):
     state: Literal["queued", "running"] | None = Field(default=None, description="Only runs that are in this state.")
     dry_run: bool = Field(default=False, description="Only say how many there are.")
@@ -67,10 +63,6 @@ class RunSummary(Record):
     backfill_id: int | None = Field(description="The backfill that made it, or made it run again.")
     is_being_changed: bool = Field(description="Somebody cleared or marked something of it, and that has not taken effect yet.")
     quarantine: str | None = Field(description="Why it is set aside: handling it raised an exception. Null for nearly all.")
-
-
-class CancelledRun(RunSummary):
-    effect: Effect | None = Field(description="What that touches, or of a dry run would touch.")
 
 
 class TryProgress(Record):
