@@ -18,6 +18,7 @@ from evenflow.client.events import server_events
 from evenflow.client.http import PLAIN, HttpClient, Response
 from evenflow.contracts import rest
 from evenflow.contracts.rest import PREFIX
+from evenflow.core.flow.effects import Effect
 from evenflow.core.limits import PAGE
 from evenflow.errors import ApiRefused
 from evenflow.wire.tls import Tls
@@ -145,7 +146,7 @@ class RestClient:
     count_by_task = route_2("GET", f"{RUN}/task-counts", nothing, lambda: rest.runs.TaskCounts)
     set_note = route_2("PATCH", RUN, lambda: rest.runs.RunChange, lambda: rest.runs.RunSummary)
     delete_run = route_2("DELETE", RUN, nothing, lambda: rest.runs.RunSummary)
-    preview_cancel = route_2("GET", f"{RUN}/cancel", nothing, lambda: rest.runs.Effect)
+    preview_cancel = route_2("GET", f"{RUN}/cancel", nothing, lambda: Effect)
     cancel_run = route_2("POST", f"{RUN}/cancel", nothing, lambda: rest.runs.RunSummary)
     cancel_runs = route_1("POST", "/dags/{dag_id}/runs/cancel", lambda: rest.runs.CancelRequest, lambda: rest.runs.CancelledRuns)
     clear = route_2("POST", f"{RUN}/clear", lambda: rest.runs.ClearRequest, lambda: rest.runs.Operated)

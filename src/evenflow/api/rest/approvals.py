@@ -13,7 +13,7 @@ from fastapi import Depends, Query, Request
 
 from evenflow.api import deferrals, triggers
 from evenflow.api.refusals import Refused
-from evenflow.api.rest.context import ApiContext, Connection, InContext, InScope, caller_of
+from evenflow.api.rest.context import ApiContext, Connection, InContext, InScope, asker
 from evenflow.api.rest.dags import shown_params
 from evenflow.api.rest.paging import part_of
 from evenflow.api.rest.routes import Routes
@@ -35,7 +35,7 @@ from evenflow.store.serving import approvals, events, views
 
 routes = Routes("Tasks")
 
-ByPerson = Annotated[Caller, Depends(caller_of)]
+ByPerson = Annotated[Caller, Depends(asker)]
 
 
 @routes.get("/approvals", Role.VIEWER, ScopedBy.ANSWER)

@@ -80,7 +80,8 @@ class ApiContext:
     shared: SharedAnswers[list[Message]] = field(default_factory=SharedAnswers)
 
 
-def context(request: Request) -> ApiContext:
+# What routes depend on are coroutines, even where nothing is awaited: anything else is run in a thread, for each request.
+async def context(request: Request) -> ApiContext:
     return cast(ApiContext, request.state.context)
 
 
@@ -94,7 +95,11 @@ def caller_of(request: Request) -> Caller:
     return cast(Caller, request.state.caller)
 
 
-def scope_of(request: Request) -> str | None:
+async def asker(request: Request) -> Caller:
+    return caller_of(request)
+
+
+async def scope_of(request: Request) -> str | None:
     """Returns the scope in which the caller's role counts, as statements take it; None means everywhere."""
     return scope_text(caller_of(request).scope)
 

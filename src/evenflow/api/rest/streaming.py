@@ -9,7 +9,7 @@ from fastapi import Request
 from fastapi.responses import StreamingResponse
 
 from evenflow.api.refusals import refusal
-from evenflow.api.rest.context import ApiContext, caller_of, scope_of
+from evenflow.api.rest.context import ApiContext, caller_of
 from evenflow.api.sessions import caller
 from evenflow.api.streams.pages import PageStream
 from evenflow.core.people.scopes import scope_text
@@ -25,7 +25,8 @@ def streamed(
     missed: Callable[[], Awaitable[bytes]] | None = None,
 ) -> StreamingResponse:
     """``missed`` reads what the caller has missed, once it is sure to hear what comes. Raises :class:`Refused` without room."""
-    asking, scope = caller_of(request), scope_of(request)
+    asking = caller_of(request)
+    scope = scope_text(asking.scope)
     within.streams.open.check_room(asking)
 
     async def events() -> AsyncIterator[bytes]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, NamedTuple
 
+import msgspec
 from psycopg.rows import dict_row
 
 from evenflow.contracts.rest.insights import Insights
@@ -227,7 +228,8 @@ async def read_moves(
     names = {"since": since, "dags": sorted(dags), "scopes": sorted(scopes), "moves": moves, "tasks": tasks, "age": age}
     row = await (await conn.execute(sql("views/read_moves"), names, prepare=False)).fetchone()
     assert row is not None
-    return LiveMoves(*row)
+    cursor, is_cut, runs = row
+    return LiveMoves(cursor, is_cut, msgspec.json.decode(runs))  # thousands of moves a second: several times as fast as by psycopg
 
 
 async def read_insights(conn: AsyncConn) -> Insights:

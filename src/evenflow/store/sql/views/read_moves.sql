@@ -43,4 +43,4 @@ select pg_current_snapshot()::text as cursor,
        not (select is_known from look) or (select count(*) >= %(moves)s from moved) as is_cut,
        coalesce((select jsonb_agg(jsonb_build_object('dag_id', dag_id, 'run_id', run_id, 'state', state, 'tasks',
            coalesce(tasks, '[]'), 'scopes', scopes)
-                                  order by run_key desc) from run), '[]') as runs
+                                  order by run_key desc) from run), '[]')::text as runs
