@@ -24,7 +24,7 @@ from evenflow.launcher.service import LauncherService
 from evenflow.store.serving.launches import LaunchedTry
 from tests.kubernetes.cluster import Cluster
 from tests.kubernetes.store import POD, QUOTA, SECRET
-from tests.pods.world import QUEUE, PodWorld, StartLauncher, of_epoch, pods_told, running
+from tests.pods.world import QUEUE, PodWorld, StartLauncher, of_epoch, pods_told, running, write_template
 from tests.tokens import operator_token
 from tests.waiting import until
 
@@ -315,13 +315,12 @@ async def test_a_pod_that_claims_its_try_while_it_is_judged_stays(
 @pytest.mark.system
 @pytest.mark.parametrize("how", ["by its launcher", "with its node"])
 async def test_what_an_author_puts_beside_a_try_ends_with_it(
-    world: PodWorld, cluster: Cluster, launcher: LauncherService, monkeypatch: pytest.MonkeyPatch, how: str
+    world: PodWorld, cluster: Cluster, launcher: LauncherService, tmp_path: Path, how: str
 ) -> None:
     """R-AS8: a container that does not hear its SIGTERM, in a pod whose grace is of eleven days: of a try that is over nothing uses
-    the node for longer than the grace that a pod has without an override.
+    the node for longer than the grace that its template has.
     """
-    monkeypatch.setattr(limits, "GRACE_S", 1)
-    monkeypatch.setattr(limits, "ENDED_S", 0.0)
+    (tmp_path / "own").mkdir()
     deaf = [
         sys.executable,
         "-c",
@@ -329,7 +328,7 @@ async def test_what_an_author_puts_beside_a_try_ends_with_it(
     ]
     more = {"name": "miner", "image": "other", "command": deaf, "restartPolicy": "Always"}
     cluster.images.missing.add("evenflow")
-    world.executor(on_image="wait")
+    world.executor(on_image="wait", template=str(write_template(tmp_path / "own", grace_s=1)))
     epoch = world.pod("...", pod_override={"spec": {"terminationGracePeriodSeconds": 1_000_000, "initContainers": [more]}})
     await until(lambda: any("deaf" in line for line in pods_told(cluster)), "the other container")
     if how == "with its node":

@@ -33,7 +33,9 @@ MakeSecret = Callable[[Object, str], Awaitable[None]]
 
 
 class PodCare:
-    """The pods of one executor. ``make_secret`` makes the secret of a pod, whose try has this queue."""
+    """The pods of one executor. ``make_secret`` makes the secret of a pod, whose try has this queue; ``grace_s`` is that of the
+    template.
+    """
 
     def __init__(
         self,
@@ -44,9 +46,10 @@ class PodCare:
         options: PodOptions,
         ledger: LaunchLedger,
         make_secret: MakeSecret,
+        grace_s: int,
     ) -> None:
         self._executor, self._client, self._pods, self._options = executor, client, pods, options
-        self._ledger, self._make_secret = ledger, make_secret
+        self._ledger, self._make_secret, self._grace_s = ledger, make_secret, grace_s
         self._mirror = Mirror(client, pods, selector, self._changed, self._failed)
         self._news = asyncio.Event()
         self._dirty: set[str] = set()  # names of pods to look at before the next full look
@@ -170,7 +173,7 @@ class PodCare:
     async def _let_go(self, pod: Object) -> None:
         """Deletes the pod of a try that is over, in time. One that was deleted elsewhere may have a long grace."""
         if ends.is_leaving(pod):
-            if pod["metadata"].get("deletionGracePeriodSeconds", 0) > limits.GRACE_S and self._has_lasted(pod, limits.ENDED_S):
+            if pod["metadata"].get("deletionGracePeriodSeconds", 0) > self._grace_s and self._has_lasted(pod, limits.ENDED_S):
                 await self._delete(pod, "its try is over")
             return
         if ends.is_finished(pod):
@@ -180,9 +183,9 @@ class PodCare:
             await self._delete(pod, "its try is over")
 
     async def _delete(self, pod: Object, reason: str) -> None:
-        """Its own grace is for a try that runs. Here none does, and what else is in the pod gets the usual one at most."""
-        meta, own_s = pod["metadata"], pod["spec"].get("terminationGracePeriodSeconds", limits.GRACE_S)
-        grace_s = limits.GRACE_S if own_s > limits.GRACE_S else None
+        """A grace that its task asks for is for a try that runs. Here none does, so the template's is the longest."""
+        meta, own_s = pod["metadata"], pod["spec"].get("terminationGracePeriodSeconds", self._grace_s)
+        grace_s = self._grace_s if own_s > self._grace_s else None
         if await self._client.delete(f"{self._pods}/{meta['name']}", uid=meta["uid"], grace_s=grace_s) and reason:
             observe(seen.pod_deleted(self._executor, meta["name"], reason))
 

@@ -80,7 +80,8 @@ class KubernetesExecutor:
                 maker = PodMaker(installation, self._name, self._template, self._environment, options.runs)
                 path = f"/api/v1/namespaces/{options.namespace or address.namespace}"
                 pods, secrets = f"{path}/pods", f"{path}/secrets"
-                care = PodCare(self._name, client, pods, maker.selector, options, self._ledger, self._make_secret)
+                grace_s = int(self._template["spec"].get("terminationGracePeriodSeconds", limits.GRACE_S))
+                care = PodCare(self._name, client, pods, maker.selector, options, self._ledger, self._make_secret, grace_s)
                 self._open = _Site(client, maker, care, pods, secrets)
         return self._open
 
