@@ -77,6 +77,11 @@ def write(frame: DataFrame, url: str, name: str) -> SparkFrame:
     from pyspark.sql import functions as F
     from pyspark.sql.types import StructType
 
+    if not frame.columns:
+        raise SparkFailedForGood(
+            "The result has no columns, so it is not kept as a DataFrame. A statement without rows has no result: leave "
+            "result='frame' out."
+        )
     require_distinct(frame.columns)
     _require_shared(url, name)
     seen = Observation()

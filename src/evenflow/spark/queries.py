@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from types import NoneType
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _LITERALS = (str, bool, int, float, Decimal, bytes, date, timedelta, NoneType)  # a datetime is a date
+_GREGORIAN = date(1582, 10, 15)  # pyspark gives earlier moments to Java by another calendar
+_FOUR_DIGITS = 1000  # pyspark writes earlier years with fewer, which Java does not read
 
 
 def query(spark: SparkSession, text: str, parameters: Mapping[str, Any] | Sequence[Any] | None = None) -> DataFrame:
@@ -43,19 +45,55 @@ def _first_line(said: str) -> str:
 def _query(spark: SparkSession, text: str, parameters: Mapping[str, Any] | Sequence[Any] | None) -> DataFrame:
     if not parameters:
         return spark.sql(text)
-    named = parameters if isinstance(parameters, Mapping) else dict(enumerate(parameters, 1))
-    for name, value in named.items():
-        _require_literal(name, value)
-    return spark.sql(text, args=dict(parameters) if isinstance(parameters, Mapping) else list(parameters))
+    if isinstance(parameters, Mapping):
+        return spark.sql(text, args={_text_of(name): _bindable(name, value) for name, value in parameters.items()})
+    return spark.sql(text, args=[_bindable(place, value) for place, value in enumerate(parameters, 1)])
 
 
-def _require_literal(name: str | int, value: Any) -> None:
-    for each in value if isinstance(value, (list, tuple)) else [value]:
-        if not isinstance(each, _LITERALS):
-            raise SparkFailedForGood(
-                f"The parameter {name} holds a {type(each).__name__}, which Spark cannot bind. Give it text, numbers, dates, "
-                "bytes, None, or a list of these."
+def _text_of(name: Any) -> str:
+    if not isinstance(name, str):
+        raise SparkFailedForGood(f"The parameter {name!r:.80} has a name that is an {type(name).__name__}. Write it as a text.")
+    return name
+
+
+def _bindable(name: str | int, value: Any) -> Any:
+    """Raises :class:`SparkFailedForGood` for a value that Spark would refuse with a trace, or take for another one."""
+    several = isinstance(value, (list, tuple))
+    for each in value if several else [value]:
+        if problem := _problem_of(name, each):
+            raise SparkFailedForGood(f"The parameter {name} holds {problem}")
+    return list(value) if several else value
+
+
+def _problem_of(name: str | int, value: Any) -> str | None:
+    match value:
+        case int() if not -(2**63) <= value < 2**63:
+            return "a number of more than 64 bits, which Spark cannot bind. Give it a Decimal."
+        case Decimal() if not value.is_finite():
+            return "a decimal that is no number, and Spark has none such. Give it a float, or None."
+        case str() if not _is_unicode(value):
+            return "text that is not Unicode, with a half of a pair of characters. Give it bytes, or text that was decoded whole."
+        case datetime() if value.date() < _GREGORIAN:
+            return f"a moment before 15 October 1582, which Spark takes for another one. Give it text, {_cast(name, 'timestamp')}."
+        case date() if value.year < _FOUR_DIGITS:
+            return f"a date before the year 1000, which Spark cannot bind. Give it text, {_cast(name, 'date')}."
+        case _ if not isinstance(value, _LITERALS):
+            return (
+                f"a {type(value).__name__}, which Spark cannot bind. Give it text, numbers, dates, bytes, None, or a list of these."
             )
+    return None
+
+
+def _cast(name: str | int, kind: str) -> str:
+    return f"and write cast({f':{name}' if isinstance(name, str) else '?'} as {kind})"
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def rows_of(frame: DataFrame, most: int) -> list[dict[str, Any]] | None:
@@ -63,6 +101,8 @@ def rows_of(frame: DataFrame, most: int) -> list[dict[str, Any]] | None:
     if not frame.columns:
         return None
     require_distinct(frame.columns)
+    for field in frame.schema.fields:
+        _require_distinct_inside(field.name, field.dataType.jsonValue())
     rows = frame.limit(most + 1).collect()
     if len(rows) > most:
         raise SparkFailedForGood(
@@ -77,6 +117,18 @@ def require_distinct(columns: Sequence[str]) -> None:
     twice = sorted(name for name, count in Counter(map(str.lower, columns)).items() if count > 1)
     if twice:
         raise SparkFailedForGood(f"The result has several columns named {', '.join(twice)}. Name each another way: ... AS name.")
+
+
+def _require_distinct_inside(column: str, kind: Any) -> None:
+    """Of structs, also in arrays and maps: a dict tells upper case from lower case."""
+    if not isinstance(kind, dict):
+        return
+    fields = kind.get("fields", ())
+    twice = sorted(name for name, count in Counter(field["name"] for field in fields).items() if count > 1)
+    if twice:
+        raise SparkFailedForGood(f"The result has several columns named {', '.join(twice)} in {column}. Name each another way.")
+    for inside in (*(field["type"] for field in fields), *(kind.get(name) for name in ("elementType", "keyType", "valueType"))):
+        _require_distinct_inside(column, inside)
 
 
 def quoted(column: str) -> str:

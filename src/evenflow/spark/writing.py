@@ -61,6 +61,8 @@ def overwrite(
     seen = Observation()
     counted = frame.observe(seen, F.count(F.lit(1)).alias("rows"))
     if path is not None:
+        if not partition_by:
+            _require_other_files(frame, path)
         with _leaving_nothing(frame.sparkSession, path) if partition_by else nullcontext():
             _write_files(counted, path, partition_by)
     elif table is not None:
@@ -69,6 +71,29 @@ def overwrite(
     if partition is not None and rows == 0:  # a partition is only known by a row of it, so no rows replace nothing by themselves
         _empty(frame, path, table, partition)
     return rows
+
+
+def _require_other_files(frame: DataFrame, path: str) -> None:
+    """Spark deletes what is at ``path`` before it reads the rows. Raises :class:`SparkFailedForGood` if they are from there."""
+    read = set(frame.inputFiles())
+    if not read:
+        return
+    try:
+        there = frame.sparkSession.read.option("recursiveFileLookup", "true").text(_no_pattern(path)).inputFiles()
+    except Exception as error:
+        if "PATH_NOT_FOUND" not in str(error):
+            raise
+        return
+    if own := sorted(read & set(there)):
+        raise SparkFailedForGood(
+            f"The rows are read from {path}, which they are to replace: Spark would delete {own[0]} before it reads it. "
+            "Write them to another path, or by partition_by= or partition=, which replace files when the new ones are there."
+        )
+
+
+def _no_pattern(path: str) -> str:
+    """For what takes paths as patterns."""
+    return re.sub(r"([\\*?\[\]{}])", r"\\\1", path)
 
 
 def _in_partition(frame: DataFrame, partition: Mapping[str, str]) -> DataFrame:
@@ -258,5 +283,4 @@ class _Places:
                     return
 
     def _found(self, pattern: str) -> list[Any]:
-        literal = re.sub(r"([\\*?\[\]{}])", r"\\\1", self._path)
-        return [each.getPath() for each in self._files.globStatus(self._of(literal, pattern)) or ()]
+        return [each.getPath() for each in self._files.globStatus(self._of(_no_pattern(self._path), pattern)) or ()]

@@ -94,6 +94,8 @@ def test_a_folder_of_the_api_that_is_not_on_this_host(spark: SparkSession, tmp_p
 def test_columns_of_one_name_are_refused_before_anything_is_written(spark: SparkSession, folder: Path) -> None:
     with pytest.raises(SparkFailedForGood, match="several columns named id"):
         write(spark.range(1).selectExpr("id", "id as ID"), folder.parent.as_uri(), NAME)
+    with pytest.raises(SparkFailedForGood, match=r"has no columns.*leave result='frame' out"):
+        write(spark.sql("create temporary view of_nothing as select 1 as a"), folder.parent.as_uri(), NAME)
     assert list(folder.iterdir()) == []
 
 

@@ -47,6 +47,19 @@ def test_files_are_replaced_in_the_partitions_that_the_rows_have(spark: SparkSes
     assert counts(spark.read.parquet(path)) == {4: 2}
 
 
+def test_rows_never_replace_the_files_that_they_are_read_from(spark: SparkSession, tmp_path: Path) -> None:
+    """R-SP1: Spark deleted them first, and had nothing to read then. Partitions are replaced when their new files are there."""
+    path = str(tmp_path / "orders of 2026")
+    overwrite(days(spark, 1, 2), path=path, partition_by=["day"])
+    for own in (path, f"file://{path}", f"{path}/day=1/../"):
+        with pytest.raises(SparkFailedForGood, match=r"are read from .* another path, or by partition_by="):
+            overwrite(spark.read.parquet(path).where("day = 1"), path=own)
+    assert counts(spark.read.parquet(path)) == {1: 2, 2: 2}
+    assert overwrite(spark.read.parquet(path).where("day = 1 and id = 0"), path=path, partition_by=["day"]) == 1
+    assert counts(spark.read.parquet(path)) == {1: 1, 2: 2}
+    assert overwrite(spark.read.parquet(path), path=str(tmp_path / "others")) == 3
+
+
 def test_a_table_is_replaced_in_the_partitions_that_the_rows_have(spark: SparkSession, table: str) -> None:
     assert overwrite(days(spark, 1, 2), table=table, partition_by=["day"]) == 4
     for _ in range(2):  # columns go by their names, not by their places
