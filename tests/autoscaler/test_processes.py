@@ -74,6 +74,9 @@ def test_what_a_killed_one_has_begun_another_process_ends(fleets: Fleets, databa
             assert first.wait(60) == -signal.SIGKILL
             wait_until(lambda: fleets.obey() or restored(fleets, 1), lambda: f"the fleet is as it is to be: {log.read_text()}")
             assert acts(fleets) == "second"
+            wait_until(
+                lambda: fleets.all("select name from service where (detail ->> 'acts')::bool and name = 'second'"), "it is told"
+            )
 
 
 def test_one_that_stood_still_longer_than_its_lease_acts_no_more(fleets: Fleets, database_url: str, tmp_path: Path) -> None:

@@ -196,9 +196,18 @@ def test_doctor_asks_each_secret_store(monkeypatch: pytest.MonkeyPatch, token: s
 def test_what_a_worker_does_is_told_while_it_lives(healthy: bool, resume_slots: int, doing: str) -> None:
     """R-DQ3: slots for resumes where there are any. What a lost one did is sent elsewhere."""
     detail = {"slots": 4, "resume_slots": resume_slots, "running": 1}
-    names = {"kind": "worker", "name": "w", "host": "h", "pid": 1, "version": "1", "started_at": datetime.now(UTC)}
-    state = "active" if healthy else "lost"
-    assert _doing(ServiceStatus(**names, state=state, beat_age_s=1.0, healthy=healthy, detail=detail)) == doing
+    assert _doing(_service("worker", detail, healthy=healthy)) == doing
+
+
+@pytest.mark.parametrize(("healthy", "acts", "doing"), [(True, True, "acts"), (True, False, "stands by"), (False, True, "")])
+def test_which_autoscaler_acts_is_told(healthy: bool, acts: bool, doing: str) -> None:
+    """R-AS3: one of them does; the log alone said which."""
+    assert _doing(_service("autoscaler", {"acts": acts}, healthy=healthy)) == doing
+
+
+def _service(kind: str, detail: dict[str, object], *, healthy: bool) -> ServiceStatus:
+    names = {"kind": kind, "name": "s", "host": "h", "pid": 1, "version": "1", "started_at": datetime.now(UTC)}
+    return ServiceStatus(**names, state="active" if healthy else "lost", beat_age_s=1.0, healthy=healthy, detail=detail)
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,7 @@ class AutoscalerService(DatabaseService):
         super().__init__(database_url, name, health)
         self._targets = targets
         self._steering: Steering | None = None
+        self._acts = False  # as it was told, and
         self._told: dict[str, str] = {}  # why fleets cannot be looked after
 
     async def _begin(self) -> Loops:
@@ -57,14 +58,14 @@ class AutoscalerService(DatabaseService):
         await scaling.give_lease(conn, self._service_id)
 
     def _detail(self) -> dict[str, Any]:
-        """Returns why it cannot look after fleets, too."""
-        return {**super()._detail(), "refused": self._told}
+        """Returns whether it is the one that acts, and why it cannot look after fleets, too."""
+        return {**super()._detail(), "acts": self._acts, "refused": self._told}
 
     async def _turn(self, conn: AsyncConn) -> None:
         assert self._steering is not None
-        await self._steering.loop(conn)
-        if self._steering.refused != self._told:
-            self._told = self._steering.refused
+        acts = await self._steering.loop(conn)
+        if (acts, self._steering.refused) != (self._acts, self._told):
+            self._acts, self._told = acts, self._steering.refused
             await self._beat(conn)  # so that all know it at once
 
     async def _rest(self, began: float) -> None:

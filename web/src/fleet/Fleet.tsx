@@ -120,6 +120,7 @@ function Services({ services, closed }: { services: Service[]; closed: Schemas["
 const listed = (queues: unknown) => (Array.isArray(queues) && queues.length ? queues.join(", ") : <span className="quiet">–</span>);
 
 function Load({ service }: { service: Service }) {
+  if (typeof service.detail.acts === "boolean") return <span>{service.detail.acts ? "acts" : "stands by"}</span>;
   const room = Number(service.detail[CAPACITY[service.kind] ?? ""]);
   const running = Number(service.detail.running);
   if (!Number.isFinite(room) || !Number.isFinite(running)) return <span className="quiet">–</span>;

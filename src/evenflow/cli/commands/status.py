@@ -148,4 +148,6 @@ def _doing(service: rest.system.ServiceStatus) -> str:
         return f"{detail.get('running', 0)} of {counted(detail['slots'], 'slot')}{resumes}"
     if service.kind == "triggerer" and "capacity" in detail:
         return f"{detail.get('running', 0)} of {counted(detail['capacity'], 'trigger')}"
+    if service.kind == "autoscaler" and "acts" in detail:
+        return "acts" if detail["acts"] else "stands by"
     return ""
