@@ -65,7 +65,10 @@ def test_what_would_be_touched_is_counted_before_the_question(cli: CommandLine, 
     monkeypatch.setattr("sys.stdin.isatty", lambda: True)
     monkeypatch.setattr("builtins.input", lambda question: "n")
     shown = cli.show("runs", "clear", "steered/fifty")
-    assert "... and 21 more. In all: 51 task instances\nNothing was done." in shown
+    assert (
+        "... and 21 more. In all: 51 task instances of 1 run: 51 ended already. 50 of them are of mapped tasks.\nNothing was"
+        in shown
+    )
 
 
 def test_tasks_are_listed_with_their_names_for_people(cli: CommandLine) -> None:

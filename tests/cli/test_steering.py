@@ -143,7 +143,10 @@ def test_ctrl_c_cancels_a_run(steered: RunningEvenflow, cli: CommandLine) -> Non
 
 def test_cancelling(cli: CommandLine) -> None:
     assert cli.ask("run", "endless", "--detach", "--run-id", "long")["state"] in ("queued", "running")
-    assert cli.show("runs", "cancel", "endless", "long") == "long is being cancelled\n"
+    would = cli.show("runs", "cancel", "endless", "long", "--dry-run")
+    assert re.match(r"long would be cancelled\. \d+ task instances? of 1 run: ", would)
+    assert cli.ask("runs", "show", "endless", "long")["cancelled_by"] is None
+    assert cli.show("runs", "cancel", "endless", "long").startswith("long is being cancelled. ")
     assert cli("runs", "watch", "endless", "long")[0] == 1
     assert "has ended already" in cli.refused("runs", "cancel", "endless", "long")
     assert cli.show("runs", "show", "endless/long").count("cancelled by") == 1

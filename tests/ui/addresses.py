@@ -17,6 +17,7 @@ PAGES = {
     "failed task": FAILED,
     "waiting task": WAITING,
     "mapped task": "/dags/orders/runs/morning%201/tasks/weigh",
+    "tries": f"{FAILED}?tab=tries",
     "events": f"{FAILED}?tab=events",
     "results": "/dags/orders/runs/morning%201/tasks/fetch?tab=results",
     "rendered": "/dags/orders/runs/morning%201/tasks/fetch?tab=rendered",
@@ -36,5 +37,6 @@ PAGES = {
     "calendar": "/dags/orders/calendar",
     "versions": "/dags/orders/versions",
     "about": "/dags/orders/about",
+    "deadlines": "/dags/tidy_up/about",
     "no such DAG": "/dags/nope",
 }

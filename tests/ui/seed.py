@@ -98,10 +98,10 @@ nightly_export()
 QUIET = """
 from datetime import datetime
 
-from evenflow import dag, task
+from evenflow import DeadlineAlert, dag, task
 
 
-@dag(schedule="@weekly", start_date=datetime.fromisoformat(TOMORROW), tags=["house"])
+@dag(schedule="@weekly", start_date=datetime.fromisoformat(TOMORROW), tags=["house"], deadline=[DeadlineAlert.done_by("07:00")])
 def tidy_up():
     @task
     def sweep() -> None:

@@ -100,6 +100,39 @@ def test_what_failed_is_two_clicks_from_the_line_that_explains_it(page: Page) ->
     expect(page.get_by_role("region", name="Log").get_by_text("order 4711 has no weight").first).to_be_visible()
 
 
+def test_each_try_tells_its_segments_and_leads_to_its_log(reader: Page) -> None:
+    """What it waited for, where a process ran and how that ended; one view of the task is the current one."""
+    see(reader, f"{FAILED}?tab=tries")
+    expect(reader.get_by_role("navigation", name="Views of the task").locator("[aria-current=page]")).to_have_text("Tries")
+    tried = reader.get_by_role("region", name="Try 1", exact=True)
+    expect(tried).to_contain_text("order 4711 has no weight")
+    expect(tried.get_by_role("row", name=re.compile("running.*worker.*failed"))).to_be_visible()
+    expect(tried.get_by_role("img", name=re.compile("How try 1 went: .*running .* s"))).to_be_visible()
+    tried.get_by_role("link", name="Log of try 1").click()
+    expect(reader.locator(".line.bad").first).to_be_in_viewport()
+
+
+def test_a_dag_says_its_deadlines_and_when_the_next_falls_due(reader: Page) -> None:
+    """R-CS6"""
+    see(reader, "/dags/tidy_up")
+    reader.get_by_role("link", name=re.compile("^in ")).click()
+    row = reader.get_by_role("region", name="Deadlines").get_by_role("row", name=re.compile("07:00"))
+    expect(row).to_contain_text("the first after the run is due")
+    expect(row).to_contain_text("by the schedule")
+
+
+def test_a_cancel_says_what_it_touches_and_leaving_it_changes_nothing(reader: Page, evenflow: RunningEvenflow) -> None:
+    see(reader, "/dags/nightly_export/runs/tonight")
+    reader.get_by_role("button", name="Cancel", exact=True).click()
+    dialog = reader.get_by_role("dialog", name="Cancel the run tonight")
+    expect(dialog).to_contain_text(
+        "7 task instances of 1 run: 2 at work, killed; 4 waiting, never started; 1 ended already, left alone."
+    )
+    expect(dialog).to_contain_text("6 of them are of mapped tasks.")
+    dialog.get_by_role("button", name="Leave it").click()
+    assert ask(evenflow, "GET", "dags/nightly_export/runs/tonight")["state"] == "running"
+
+
 def test_links_of_an_operator_lead_outside_and_nowhere_else(page: Page, evenflow: RunningEvenflow) -> None:
     """R-AF1: as a try of Airflow's tells them; what is no link of the web is not shown, and markup in a name is text."""
     told = {"Job <b>1</b>": "https://jobs.example/1?a=b&c=d", "Script": "javascript:alert(1)"}
@@ -253,7 +286,7 @@ def test_what_would_be_cleared_is_shown_before_the_yes(page: Page, evenflow: Run
     see(page, "/dags/orders/runs/to%20clear")
     page.get_by_role("button", name="Run what failed again").click()
     dialog = page.get_by_role("dialog")
-    expect(dialog).to_contain_text("Clears 2 tasks of 1 run.")
+    expect(dialog).to_contain_text("Clears: 2 task instances of 1 run: 2 ended already.")
     expect(dialog.get_by_role("listitem")).to_have_count(2)
     dialog.get_by_role("button", name="Clear 2 tasks").click()
     expect(dialog).to_have_count(0)
@@ -618,13 +651,15 @@ def test_a_phone_shows_all_of_a_page(browser: Browser, evenflow: RunningEvenflow
     page = logged_in(browser, evenflow)
     page.set_viewport_size(PHONE)
     cut = """
-        [document.documentElement, ...document.querySelectorAll('.page, .list, .scroll, .tabs')]
+        [document.documentElement, ...document.querySelectorAll('.page, .list, .scroll:not(.year), .tabs')]
             .filter((element) => element.scrollWidth > element.clientWidth + 1)
             .map((element) => element.className || element.tagName)
     """
     for path in PAGES.values():
         see(page, path)
         assert page.evaluate(cut) == [], path
+    see(page, "/dags/orders/calendar")
+    expect(page.locator(".calendar-day").last).to_be_in_viewport()  # a year is wider, and begins with its newest days
     pages = page.get_by_role("navigation", name="Pages")
     expect(pages).to_be_hidden()
     page.get_by_role("button", name="Menu").click()

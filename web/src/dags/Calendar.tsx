@@ -11,6 +11,11 @@ type Day = Schemas["CalendarDay"];
 const DAY_MS = 86_400_000;
 const WEEKS = 53;
 
+// Where the year is wider than the screen, its newest days are shown.
+function toNewest(year: HTMLDivElement | null) {
+  year?.scrollTo({ left: year.scrollWidth });
+}
+
 /** A year of runs, a square a day: how many of its runs ended well. The days are those of UTC, as logical dates are. */
 export function CalendarTab() {
   const { dagId } = useParams({ from: "/dags/$dagId" });
@@ -24,7 +29,7 @@ export function CalendarTab() {
         const shown = (chosen !== null ? days.get(chosen) : undefined) ?? found.days.at(-1)!;
         return (
           <>
-            <div className="scroll" role="group" aria-label="Runs of the last year, by day: arrows move a day or a week">
+            <div className="scroll year" ref={toNewest} role="group" aria-label="Runs of the last year, by day: arrows move a day or a week">
               <Year days={days} chosen={shown.day} choose={setChosen} />
             </div>
             {found.is_cut && <p className="quiet">It has more runs than are counted here: the days before {found.days[0]!.day} are left out.</p>}
