@@ -142,6 +142,7 @@ async def test_what_a_session_took_and_read_and_wrote_is_kept_with_its_try(tmp_p
         assert {3} <= {stage["tasks"] for stage in stages}
         assert 7 not in {stage["tasks"] for stage in stages}
         assert all(stage["done_tasks"] == stage["tasks"] and stage["wall_s"] > 0 for stage in stages)
+        assert "write" in {stage["name"] for stage in stages}
         assert any("shop" in stage.get("keys", ()) and stage.get("shuffle_write_bytes") for stage in stages)
         assert (told["spark_cost"]["output_bytes"] > 0, told["spark_cost"]["cores"]) == (True, 0)
     assert "lineage" not in kept[foreign]

@@ -6,6 +6,7 @@ from typing import Any
 
 from evenflow.spark.limits import PROGRESS_STAGES
 from evenflow.spark.progress import Stage, StageTeller
+from evenflow.spark.served.jobs import name_of
 from evenflow.spark.status import short_name
 
 
@@ -47,3 +48,11 @@ def test_names_of_stages_are_for_people() -> None:
     assert short_name("parquet at NativeMethodAccessorImpl.java:0") == "parquet"
     assert short_name("$anonfun$withThreadLocalCaptured$1 at CompletableFuture.java:1768") == ""
     assert short_name("count at /dags/etl.py:12") == "count at etl.py:12"
+
+
+def test_a_query_of_connect_is_called_by_the_kind_of_its_command() -> None:
+    """R-SP3: Spark describes it by the whole request, plan and all, as far as it has room."""
+    request = 'Spark Connect - session_id: "s"\nuser_context {\n  user_id: "evenflow"\n}\nplan {\n  '
+    assert name_of(f"{request}command {{\n    write_operat...") == "write"
+    assert name_of(f"{request}root {{\n    common {{\n") == "query"
+    assert name_of("count at /dags/sales.py:7") == "count at sales.py:7"

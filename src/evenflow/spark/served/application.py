@@ -23,8 +23,8 @@ from evenflow.spark.driver import die_with_parent
 from evenflow.spark.limits import MOST_ASKED, MOST_WATCHED, OWN_SERVER_TELLS
 from evenflow.spark.lineage import QueryListener, datasets_of, listen
 from evenflow.spark.local_server import BEGIN, HOST, LOOK, TOKEN
-from evenflow.spark.served.jobs import SessionStages
-from evenflow.spark.status import FIGURES_WAIT_S, Query, keys_of_plan, mebibytes, short_name
+from evenflow.spark.served.jobs import SessionStages, name_of
+from evenflow.spark.status import FIGURES_WAIT_S, Query, keys_of_plan, mebibytes
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -83,7 +83,7 @@ class _JobsOfDriver:
         number = self._store.jobWithAssociatedSql(job["jobId"])._2()
         if number.isEmpty() or (found := self._queries.execution(number.get())).isEmpty():
             return Query()
-        return Query(short_name(found.get().description()), keys_of_plan(found.get().physicalPlanDescription()))
+        return Query(name_of(found.get().description()), keys_of_plan(found.get().physicalPlanDescription()))
 
     def attempts(self, stage_id: int) -> Iterable[dict[str, Any]]:
         quantiles = self._gateway.new_array(self._jvm.double, 2)

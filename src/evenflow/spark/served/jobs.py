@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 import time
 from collections.abc import Iterable
 from dataclasses import replace
@@ -29,6 +30,14 @@ from evenflow.spark.status import (
 )
 
 _OVER = ("SUCCEEDED", "FAILED")
+
+
+def name_of(description: str) -> str:
+    """Of a query or a stage. Connect describes one by the first words of the request: the kind of its command is a name."""
+    if not description.startswith("Spark Connect"):
+        return short_name(description)
+    command = re.search(r"\bcommand \{\s*([a-z]+)", description)
+    return "query" if command is None else command[1]
 
 
 class DriverJobs(Protocol):
@@ -85,7 +94,7 @@ class SessionStages:
         for stage_id in job["stageIds"]:
             for attempt in self._driver.attempts(stage_id):
                 if attempt["status"] not in UNBEGUN:
-                    self._stages[stage_id] = figures_of(attempt, {stage_id: query})
+                    self._stages[stage_id] = figures_of({**attempt, "name": name_of(attempt["name"])}, {stage_id: query})
 
 
 class JobsOfUi:
@@ -116,7 +125,7 @@ class JobsOfUi:
         if number is None:
             return Query()
         found = self._get(f"/sql/{number}?details=false&planDescription=true")
-        return Query(short_name(found["description"]), keys_of_plan(found["planDescription"]))
+        return Query(name_of(found["description"]), keys_of_plan(found["planDescription"]))
 
     def attempts(self, stage_id: int) -> Iterable[dict[str, Any]]:
         told: list[dict[str, Any]] = self._get(f"/stages/{stage_id}?details=false&withSummaries=true&quantiles=0.5,1.0", [])
