@@ -261,7 +261,7 @@ def test_an_autoscaled_fleet_has_no_number_of_helms(tmp_path: Path) -> None:
         done = install(api, tmp_path, VALUES["autoscaler"], {**VALUES["autoscaler"], "settings": {"LOG_LEVEL": "debug"}})
         assert done.returncode == 0, done.stderr
         fleets = {obj["metadata"]["name"]: obj["spec"].get("replicas") for obj in of_kind(api.made, "Deployment")}
-        assert (fleets["prod-evenflow-worker-default"], fleets["prod-evenflow-worker-gpu"]) == (None, 1)
+        assert (fleets["prod-evenflow-worker-default"], fleets["prod-evenflow-worker-gpu"]) == (None, 2)
         (role,) = (obj for obj in of_kind(api.made, "Role") if obj["metadata"]["name"] == "prod-evenflow-autoscaler")
         scaling = next(rule for rule in role["rules"] if rule["resources"] == ["deployments/scale"])
         assert scaling["resourceNames"] == ["prod-evenflow-worker-default", "prod-evenflow-worker-gpu"]
