@@ -19,7 +19,10 @@ LevelName = Literal["debug", "info", "warning", "error"]
 Format = Literal["auto", "console", "json"]
 
 # Libraries that log at INFO what matters only for their own debugging.
-_TALKATIVE = ("asyncio", "psycopg.pool", "watchfiles", "aiohttp.access", "uvicorn.access", "uvicorn.error")
+_TALKATIVE = (
+    *("asyncio", "psycopg.pool", "watchfiles", "aiohttp.access", "uvicorn.access", "uvicorn.error"),
+    *("botocore", "aiobotocore"),  # each client tells where it has found its credentials
+)
 _MASK = "***"  # as in the logs of tasks
 _COLOURS = {logging.DEBUG: "\x1b[2m", logging.WARNING: "\x1b[33m", logging.ERROR: "\x1b[31m", logging.CRITICAL: "\x1b[31m"}
 
