@@ -13,6 +13,7 @@ import pytest
 
 from evenflow.core.metrics import WORKER_OUT_OF_MEMORY, WORKER_OUT_OF_PROCESSES
 from evenflow.core.model import Resources
+from evenflow.forking.census import look_at
 from evenflow.worker.cgroups import CannotLimit, Tree, find_tree
 from evenflow.worker.resources import LEFT, OF_TRY, Limits
 from tests.observed import observations
@@ -24,20 +25,22 @@ MIB = 2**20
 HUNGRY = "held = []\nfor _ in range(200): held.append(bytearray(b'x') * 2**20)\n"
 
 
-def _groups(tree: Tree) -> list[Path]:
-    return [folder for base in set(tree.bases.values()) for folder in base.glob("evenflow-*") if folder.name != "evenflow-services"]
+def _groups(tree: Tree, worker: int | None = None) -> list[Path]:
+    """Those of workers in a process, which is this one if none is named: tests beside this one have theirs in the same place."""
+    pid = worker or os.getpid()
+    return [folder for base in set(tree.bases.values()) for kind in (OF_TRY, LEFT) for folder in base.glob(f"{kind}-{pid}-*")]
 
 
 @pytest.fixture
 def tree() -> Iterator[Tree]:
     """Where this process may make groups; the test leaves none."""
     try:
-        found = find_tree()
-        for folder in found.folders(f"{LEFT}-probe", Resources(memory=64 * MIB)):
-            found.make(folder, Resources(memory=64 * MIB))
-            folder.rmdir()
-    except (CannotLimit, OSError) as error:
+        group = Limits("enforce", print).make(0, Resources(memory=64 * MIB), print, print)
+    except CannotLimit as error:
         pytest.skip(f"no cgroups can be made here: {error}")
+    assert group is not None
+    group.close(leaves=False)
+    found = find_tree()
     yield found
     assert _groups(found) == []
 
@@ -175,12 +178,12 @@ def test_the_next_worker_ends_what_a_killed_one_has_left_in_its_cgroups(tree: Tr
     with subprocess.Popen([sys.executable, "-c", ask], stdout=subprocess.PIPE, text=True) as killed:
         assert killed.stdout is not None
         pid = int(killed.stdout.readline())
-        assert _groups(tree) != []
+        assert _groups(tree, killed.pid) != []
         Limits("enforce", print)
         assert runs(pid), "a worker that lives is not disturbed"
         killed.kill()
     limits = Limits("enforce", print)
-    asyncio.run(until(lambda: (not runs(pid) and not _groups(tree)) or limits.look(), "the end of what was left"))
+    asyncio.run(until(lambda: (not runs(pid) and not _groups(tree, killed.pid)) or limits.look(), "the end of what was left"))
 
 
 def test_a_group_that_a_task_has_made_keeps_no_worker_from_starting(tree: Tree) -> None:
@@ -219,12 +222,15 @@ def test_groups_that_a_task_makes_one_in_another_end_with_it(tree: Tree, depth: 
     more. A process of the task is in the innermost one.
     """
     limits = Limits("enforce", print)
+    killed = subprocess.Popen(["sleep", "600"])  # whose groups no worker ends while it lives, as of tests beside this one
     if by == "its worker":
         group = limits.make(7, Resources(memory=64 * MIB), print, print)
         assert group is not None
         folders = group._folders
     else:
-        folders = [base / f"{OF_TRY}-999999999-1-7" for base in dict.fromkeys(tree.bases.values())]
+        process = look_at(killed.pid)
+        assert process is not None
+        folders = [base / f"{OF_TRY}-{killed.pid}-{process.born}-7" for base in dict.fromkeys(tree.bases.values())]
         for folder in folders:
             tree.make(folder, Resources(memory=64 * MIB))
     made = [
@@ -238,12 +244,15 @@ def test_groups_that_a_task_makes_one_in_another_end_with_it(tree: Tree, depth: 
         if by == "its worker":
             group.close(leaves=False)
         else:
+            killed.kill()
+            killed.wait()
             limits = Limits("enforce", print)
         assert [each.wait() for each in made] == [-9] * len(made)
         assert limits._tree is not None, "it keeps limits"
-        asyncio.run(until(lambda: not _groups(tree) or limits.look(), "the end of all of them"))
+        worker = os.getpid() if by == "its worker" else killed.pid
+        asyncio.run(until(lambda: not _groups(tree, worker) or limits.look(), "the end of all of them"))
     finally:
-        for each in made:
+        for each in (*made, killed):
             each.kill()
             each.communicate()
 
