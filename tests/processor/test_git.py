@@ -81,6 +81,7 @@ async def test_a_commit_becomes_dags_and_the_next_one_too(bundle: Bundle, remote
         "files": 1,
         "refreshed_at": "",
         "error": None,
+        "warnings": [],
     }
 
 

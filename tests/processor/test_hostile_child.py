@@ -171,7 +171,7 @@ async def test_a_file_that_ends_the_template_harms_only_itself(tmp_path: Path) -
     files = [CheckedFile(tmp_path, f"good_{number}.py") for number in range(8)]
     for file in files:
         file.path.write_text(a_dag(file.path.stem))
-    files[1].path.write_text("import os, signal\nos.kill(os.getppid(), signal.SIGKILL)\n")
+    files[1].path.write_text("import os, signal\nos.kill(os.getppid(), signal.SIGKILL)\nsignal.pause()\n")
     checked = await check_files(files, ParseLimits(timeout_s=20))
     (error,) = checked.findings
     assert (error.path.name, error.severity) == ("good_1.py", "error")
