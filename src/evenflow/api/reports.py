@@ -18,6 +18,7 @@ from evenflow.api.vault import Vault
 from evenflow.core.ending import AssetChange, Ending, told
 from evenflow.core.json_values import flaw_of
 from evenflow.core.limits import (
+    INT32_MAX,
     MAX_ASSET_EVENTS,
     MAX_ASSET_EXTRA_BYTES,
     MAX_ASSET_NAME,
@@ -35,9 +36,6 @@ from evenflow.killpoints import KillPoint, reached
 from evenflow.wire.messages import Report, ReportsAnswer, StoredObject
 
 _encode = msgspec.json.Encoder().encode
-
-
-_MAX_INT = 2**31 - 1  # of PostgreSQL
 
 
 class _ReportRow(msgspec.Struct, omit_defaults=True):
@@ -150,7 +148,7 @@ def _check_event(change: AssetChange) -> None:
 
 def checked_length(length: int | None, what: str) -> int | None:
     """Raises :class:`XComError` for an impossible number of elements."""
-    if length is not None and not 0 <= length <= _MAX_INT:
+    if length is not None and not 0 <= length <= INT32_MAX:
         raise XComError(f"{what} cannot have {length:,} elements.")
     return length
 

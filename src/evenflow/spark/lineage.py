@@ -70,10 +70,15 @@ def lineage_told(spark: SparkSession, keep: Keep) -> Iterator[None]:
         with suppress(Exception):  # the JVM is gone, or the task has ended its session: the task does not fail because of it
             spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty(int(FIGURES_WAIT_S * 1000))
             spark._jsparkSession.listenerManager().unregister(listener)
-        if listener.told:
-            keep("lineage", datasets_of(listener.told))
-        if listener.problem is not None:
-            print(f"The lineage of a query is not known: {listener.problem}")
+        keep_lineage(keep, datasets_of(listener.told) if listener.told else None, listener.problem)
+
+
+def keep_lineage(keep: Keep, lineage: dict[str, Any] | None, problem: str | None) -> None:
+    """``problem`` says why that of some query is not known, if so."""
+    if lineage is not None:
+        keep("lineage", lineage)
+    if problem is not None:
+        print(f"The lineage of a query is not known: {problem}")
 
 
 def listen(gateway: Any, session: Any, listener: QueryListener) -> None:

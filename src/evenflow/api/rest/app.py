@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fastapi import Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -59,9 +59,6 @@ from evenflow.contracts.rest import PREFIX
 from evenflow.contracts.rest.problems import MEDIA_TYPE, PATH, TITLES, Problem
 from evenflow.contracts.rest.record import NAME_RULE
 from evenflow.core.likeness import did_you_mean
-
-if TYPE_CHECKING:
-    pass
 
 DESCRIPTION = f"{PREFIX}/openapi.json"  # of REST itself, for everyone
 DOOR = f"{PREFIX}/session"  # where a browser logs in

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 from evenflow.core.model import instance_name
@@ -55,37 +55,26 @@ class Effect:
         deferred = states.get(TaskState.DEFERRED, 0)
         ended = sum(states.get(state, 0) for state in FINISHED)
         waiting = sum(states.values()) - running - deferred - ended
-        told = _told(runs, running, deferred, waiting, ended, mapped, outside, cancels=cancels, is_counted=is_counted)
-        return cls(runs, running, deferred, waiting, ended, mapped, is_counted, outside, told)
+        effect = cls(runs, running, deferred, waiting, ended, mapped, is_counted, outside, told="")
+        return replace(effect, told=_told(effect, cancels=cancels))
 
 
-def _told(
-    runs: int,
-    running: int,
-    deferred: int,
-    waiting: int,
-    ended: int,
-    mapped: int,
-    outside: Sequence[OutsideWork],
-    *,
-    cancels: bool,
-    is_counted: bool,
-) -> str:
+def _told(of: Effect, *, cancels: bool) -> str:
     parts = [
-        f"{running:,} at work, killed{'' if cancels else ' first'}" if running else "",
-        f"{deferred:,} waiting for a trigger, ended" if deferred else "",
-        f"{waiting:,} waiting{', never started' if cancels else ''}" if waiting else "",
-        f"{ended:,} ended already{', left alone' if cancels else ''}" if ended else "",
+        f"{of.running:,} at work, killed{'' if cancels else ' first'}" if of.running else "",
+        f"{of.deferred:,} waiting for a trigger, ended" if of.deferred else "",
+        f"{of.waiting:,} waiting{', never started' if cancels else ''}" if of.waiting else "",
+        f"{of.ended:,} ended already{', left alone' if cancels else ''}" if of.ended else "",
     ]
-    total = running + deferred + waiting + ended
-    found = [f"{'' if is_counted else 'at least '}{counted(total, 'task instance')} of {counted(runs, 'run')}"]
+    total = of.running + of.deferred + of.waiting + of.ended
+    found = [f"{'' if of.is_counted else 'at least '}{counted(total, 'task instance')} of {counted(of.runs, 'run')}"]
     if split := "; ".join(filter(None, parts)):
         found.append(split)
     text = ": ".join(found) + "."
-    if mapped:
-        text += f" {mapped:,} of them {'is' if mapped == 1 else 'are'} of mapped tasks."
-    if outside:
-        names = [f"{one.kind} {one.name} of {instance_name(one.task_id, one.map_index)}" for one in outside[:NAMED]]
-        more = f" and {len(outside) - NAMED:,} more" if len(outside) > NAMED else ""
+    if of.mapped:
+        text += f" {of.mapped:,} of them {'is' if of.mapped == 1 else 'are'} of mapped tasks."
+    if of.outside:
+        names = [f"{one.kind} {one.name} of {instance_name(one.task_id, one.map_index)}" for one in of.outside[:NAMED]]
+        more = f" and {len(of.outside) - NAMED:,} more" if len(of.outside) > NAMED else ""
         text += f" With them ends: {', '.join(names)}{more}."
     return text[0].upper() + text[1:]

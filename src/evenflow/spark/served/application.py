@@ -71,13 +71,12 @@ class _JobsOfDriver:
         self.memory_mib = mebibytes(context.getConf().get("spark.driver.memory") or "1g")
 
     def newest(self) -> int:
-        jobs = self._jobs()
-        return -1 if jobs.isEmpty() else int(jobs.head().jobId())
+        """The number of the newest job; -1 without any."""
+        return _number_of_first(self._jobs())
 
     def after(self, number: int) -> Iterable[dict[str, Any]]:
         jobs = self._jobs()
-        newest = -1 if jobs.isEmpty() else int(jobs.head().jobId())
-        return [job for job in self._json(jobs.take(newest - number)) if job["jobId"] > number]
+        return [job for job in self._json(jobs.take(_number_of_first(jobs) - number)) if job["jobId"] > number]
 
     def query_of(self, job: dict[str, Any]) -> Query:
         number = self._store.jobWithAssociatedSql(job["jobId"])._2()
@@ -101,6 +100,10 @@ class _JobsOfDriver:
 
     def _json(self, value: Any) -> Any:
         return json.loads(self._mapper.writeValueAsString(value))
+
+
+def _number_of_first(jobs: Any) -> int:
+    return -1 if jobs.isEmpty() else int(jobs.head().jobId())
 
 
 class WatchedSessions:

@@ -47,9 +47,6 @@ class DriverJobs(Protocol):
     cores: int
     memory_mib: int
 
-    def newest(self) -> int:
-        """The number of the newest job; -1 without any."""
-
     def after(self, number: int) -> Iterable[dict[str, Any]]:
         """The jobs that began after this one."""
 
@@ -71,11 +68,10 @@ class SessionStages:
 
     def read(self) -> dict[str, Any]:
         """Looks at the jobs that are new or were not over. Returns what is kept: figures, and what all of it took."""
-        newest = self._driver.newest()
         for job in self._driver.after(min((self._seen, *(number - 1 for number in self._open)))):
+            self._seen = max(self._seen, job["jobId"])
             if any(self._mark in tag for tag in job["jobTags"]):
                 self._read_job(job)
-        self._seen = max(self._seen, newest)
         stages, driver = list(self._stages.values()), self._driver
         figures = longest_of(
             stages,
@@ -107,9 +103,6 @@ class JobsOfUi:
         conf = dict(self._get("/environment")["sparkProperties"])
         is_local = conf.get("spark.master", "").startswith("local")
         self.memory_mib = mebibytes(conf.get("spark.driver.memory" if is_local else "spark.executor.memory", "1g"))
-
-    def newest(self) -> int:
-        return max((job["jobId"] for job in self._get("/jobs")), default=-1)
 
     def after(self, number: int) -> Iterable[dict[str, Any]]:
         self._query_of.clear()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from evenflow.errors import SparkUnavailable
 from evenflow.spark.limits import MOST_TOLD, OWN_SERVER_TELLS
+from evenflow.spark.lineage import keep_lineage
 from evenflow.spark.local_server import BEGIN, END, LOOK
 from evenflow.spark.served.jobs import JobsOfUi, SessionStages
 from evenflow.spark.stages import Keep
@@ -72,10 +73,7 @@ def _keep_figures(look: Callable[[], SessionFigures], keep: Keep, over: threadin
 def _keep_all(told: SessionFigures, keep: Keep) -> None:
     keep("spark_stages", told["stages"])
     keep("spark_cost", told["cost"])
-    if told.get("lineage") is not None:
-        keep("lineage", told["lineage"])
-    if told.get("problem") is not None:
-        print(f"The lineage of a query is not known: {told['problem']}")
+    keep_lineage(keep, told.get("lineage"), told.get("problem"))
 
 
 def _not_known(error: Exception) -> str:
